@@ -35,7 +35,7 @@ from runners.emission import emit
 from runners.reference.encoding import encode
 from strategies.contents import Recipe, ValueClass
 from strategies.contents.device import device_contents
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 SHORT = 0.1
 """Seconds of each measurement of a breakdown."""

@@ -33,7 +33,7 @@ from oracle.program.steps import Op
 from runners.compilers import find_assembler
 from runners.emission import emit_all
 from runners.protocol import Failure
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 MODULE = Module.named("sm_90", "8.7")
 KINDS = ("any bits", "near one", "wide", "cancelling")

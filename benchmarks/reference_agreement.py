@@ -44,8 +44,8 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.draws import draw
 from strategies.features import Focus
+from strategies.matrices import buffers_of, single_instruction
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, single_instruction
 
 BATCH_BYTES = 32 << 20
 """Images that are made and executed together."""

@@ -37,8 +37,8 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
-from strategies.matrices import complexity
 from strategies.programs import programs
+from strategies.simplification.values import complexity
 
 TARGETS = (("sm_90", "8.0"), ("sm_100a", "8.8"))
 """Where a fault is looked for: the second has forms of ldmatrix that the first has not."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import as_completed
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -59,18 +57,13 @@ def run_all(
 
     `work` is a function of a module, so that another process can find it.
     """
-    results = []
-    if min(jobs, len(tasks)) <= 1:
-        for task in tasks:
-            results.append(work(task))
+    several = min(jobs, len(tasks)) > 1
+    with process_pool(min(jobs, len(tasks))) if several else nullcontext() as pool:
+        results = []
+        for result in map(work, tasks) if pool is None else pool.map(work, tasks):
+            results.append(result)
             report(1)
-        return results
-    with process_pool(min(jobs, len(tasks))) as pool:
-        futures = [pool.submit(work, task) for task in tasks]
-        for future in as_completed(futures):
-            future.result()
-            report(1)
-        return [future.result() for future in futures]
+    return results
 
 
 # How soon a fault is found
@@ -101,9 +94,9 @@ def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     found = [fault for fault in CATALOGUE if fnmatchcase(fault.name, wanted)]
     if not found:
-        close = difflib.get_close_matches(pattern, [one.name for one in CATALOGUE], cutoff=0.4)
-        hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
-        raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
+        raise UsageError(
+            f"no planted fault has a name like {pattern!r}; `warpfuzz faults` lists all names"
+        )
     return [(fault, _unobservable(fault, target=target, version=version)) for fault in found]
 
 
@@ -141,11 +134,7 @@ class Emitted:
 
     def __init__(self, module: KernelModule) -> None:
         self.module = module
-        self.opcodes = frozenset(one.opcode for one in statements(module.ptx))
-
-    def has(self, pattern: re.Pattern[str]) -> bool:
-        """Whether the pattern finds something in an opcode."""
-        return any(pattern.search(opcode) for opcode in self.opcodes)
+        self.opcodes = frozenset(statement.opcode for statement in statements(module.ptx))
 
 
 class Mutant:
@@ -163,7 +152,7 @@ class Mutant:
     def load(self, emitted: Emitted) -> LoadedModule | SimulatedTrap | None:
         """Load a module as the fault leaves it; None if the fault touches nothing in it."""
         fault, ptx = self._fault, emitted.module.ptx
-        if fault is not None and not emitted.has(fault.opcodes):
+        if fault is not None and not any(map(fault.opcodes.search, emitted.opcodes)):
             return None
         if fault is not None and fault.place is FaultPlace.PTX:
             ptx = fault.rewrite(ptx)
@@ -223,9 +212,8 @@ class BenchPlan:
 
 
 Seen = dict[tuple[Contents, str], tuple[int, float]]
-"""By contents and name of the fault that was seen within the limit: images drawn until then, those
-of programs that the fault does not touch included, and seconds of one core: drawing programs, and
-of those that the fault touches images, oracle and this device."""
+"""By contents and fault that was seen within the limit: images drawn until then, and seconds of one
+core: drawing programs, and of those that the fault touches images, oracle and this device."""
 
 
 def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
@@ -236,11 +224,10 @@ def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
     """
     plan, seed = task
     named, layout = Module.named(plan.target, plan.version), seed % LAYOUTS
-    sound, *devices = (
-        Mutant(fault, target=plan.target, layout=layout)
-        for fault in (None, *map(by_name, plan.names))
-    )
-    mutants = dict(zip(plan.names, devices, strict=True))
+    sound = Mutant(None, target=plan.target, layout=layout)
+    mutants = {
+        name: Mutant(by_name(name), target=plan.target, layout=layout) for name in plan.names
+    }
     left = {column: set(mutants) for column in plan.columns}
     drawn, cases, seen = 0, 0, Seen()
     programs, own = 0.0, defaultdict[tuple[Contents, str], float](float)
@@ -273,7 +260,13 @@ def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
                 begun = time.perf_counter()
                 images = _filled(column, batch, count)
                 expected = execute(batch.program, images, target=plan.target).images
-                _check(sound, emitted, images, expected, f"{batch.about} (seed {seed})")
+                module = sound.load(emitted)
+                assert module is not None  # that is for what a fault does not touch
+                if sound.first_wrong(module, emitted, images, expected) is not None:
+                    raise InfrastructureError(
+                        "the simulated device without a fault and the oracle disagree on a program "
+                        f"of {batch.about} (seed {seed}); a campaign with this seed shows where"
+                    )
                 filling = time.perf_counter() - begun
                 for name, module in touched:
                     begun = time.perf_counter()
@@ -285,17 +278,6 @@ def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
             drawn += batch.count
             begun = time.perf_counter()
     return cases, seen
-
-
-def _check(sound: Mutant, emitted: Emitted, images: Images, expected: Images, about: str) -> None:
-    """Make sure that the sound device does what the oracle says."""
-    module = sound.load(emitted)
-    assert module is not None  # that is for what a fault does not touch
-    if sound.first_wrong(module, emitted, images, expected) is not None:
-        raise InfrastructureError(
-            "the simulated device without a fault and the oracle disagree on a program of "
-            f"{about}; run a campaign with this seed to see where, and mend that first"
-        )
 
 
 def median(values: Iterable[float | None]) -> float | None:
@@ -334,49 +316,41 @@ CAMPAIGN_PROGRAMS = 1250
 and the counts are the same on any number of cores."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountedCampaign:
-    """What one campaign draws."""
-
-    forms: tuple[Form, ...]
-    target: str
-    version: str
-    seed: int
-    programs: int
+Drawing = tuple[tuple[Form, ...], str, str, int, int]
+"""Forms, target, PTX version, seed and number of programs of one campaign that is only drawn."""
 
 
-def measure_reach(whole: CountedCampaign, *, jobs: int, report: Advance) -> list[Row]:
+def measure_reach(whole: Drawing, *, jobs: int, report: Advance) -> list[Row]:
     """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
 
     The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
     each thing that there is to reach (forms, features, classes of values) and how many "programs"
     reached it.
     """
-    most, total = CAMPAIGN_PROGRAMS, ProgramCoverage()
+    forms, target, version, seed, programs = whole
     campaigns = [
-        replace(whole, seed=(whole.seed + number) % 2**64, programs=min(most, whole.programs - at))
-        for number, at in enumerate(range(0, whole.programs, most))
+        (forms, target, version, (seed + number) % 2**64, min(CAMPAIGN_PROGRAMS, programs - at))
+        for number, at in enumerate(range(0, programs, CAMPAIGN_PROGRAMS))
     ]
+    total = ProgramCoverage()
     for coverage in run_all(_reached_by, campaigns, jobs=jobs, report=report):
         total.merge(coverage)
-    forms, features, classes = (total.counts[of] for of in ("forms", "features", "classes"))
+    of_forms, features, classes = (total.counts[of] for of in ("forms", "features", "classes"))
     reached = [
-        *((f"form of {form.mnemonic}", form.opcode, forms[form.opcode])
-          for form in _drawn(whole.target, whole.version)),
+        *((f"form of {form.mnemonic}", form.opcode, of_forms[form.opcode])
+          for form in _drawn(target, version)),
         *((one.dimension.value, one.value, features[one.value]) for one in FEATURES.values()),
         *(("value class", one.value, classes[one]) for one in ValueClass),
     ]  # fmt: skip
-    return [dict(zip(("dimension", "name", "programs"), one, strict=True)) for one in reached]
+    return [dict(zip(("dimension", "name", "programs"), row, strict=True)) for row in reached]
 
 
-def _reached_by(campaign: CountedCampaign) -> ProgramCoverage:
-    coverage = ProgramCoverage()
-    rounds = campaign_rounds(
-        campaign.forms, target=campaign.target, version=campaign.version, seed=campaign.seed,
-        speed=Speed.INTERPRETED,
-    )  # fmt: skip
-    while coverage.programs < campaign.programs:
-        for batch in next(rounds)[: campaign.programs - coverage.programs]:
+def _reached_by(campaign: Drawing) -> ProgramCoverage:
+    forms, target, version, seed, programs = campaign
+    coverage, speed = ProgramCoverage(), Speed.INTERPRETED
+    rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
+    while coverage.programs < programs:
+        for batch in next(rounds)[: programs - coverage.programs]:
             coverage.add(batch)
     return coverage
 

@@ -48,7 +48,7 @@ from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 Array = NDArray[Any]
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)

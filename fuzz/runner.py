@@ -40,7 +40,17 @@ from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
 from runners.cuda.libraries import smallest_memory
 from runners.faults import FaultPlace, by_name
-from runners.foreign import DEADLINE, ForeignRunner, check_named, identity_of, is_command
+from runners.foreign import (
+    DEADLINE,
+    ForeignRunner,
+    PtxPass,
+    Rewriter,
+    RewritingRunner,
+    check_named,
+    identity_of,
+    is_command,
+    is_for_a_shell,
+)
 from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.kernels import KernelModule
 from runners.processes import check_program, quoted
@@ -55,7 +65,6 @@ from runners.protocol import (
     Runner,
     Trouble,
 )
-from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner, is_for_a_shell
 from runners.toolchains import DRIVER, Toolchain
 from strategies.draws import PtxVersions, versions_up_to
 

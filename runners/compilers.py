@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler, identify
@@ -24,7 +24,7 @@ from runners.toolchains import (
     version_order,
 )
 from runners.variants import PLAIN, Variant, split_variant
-from runners.wheels import WHEELS, Progress, fetched_folders
+from runners.wheels import WHEELS, fetched_folders
 from runners.wheels import fetched as fetched_wheels
 
 T = TypeVar("T", bound=Toolchain)
@@ -35,13 +35,12 @@ LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvml
 """Front ends, by the word before the colon in their names."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundCompiler:
+class FoundCompiler(NamedTuple):
     """What a search for assemblers found."""
 
     assemblers: tuple[Assembler, ...]
     """Newest first; each version once, from the place that was searched first."""
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
     """A sentence for each file that is called ptxas and is none."""
 
 
@@ -51,8 +50,7 @@ class FoundCompiler:
 def discover_assemblers() -> FoundCompiler:
     """Search PATH, the toolkit folders, the installed wheels and the cache."""
     found: dict[str, Assembler] = {}
-    problems = []
-    seen: set[Path] = set()
+    problems, seen = list[str](), set[Path]()
     for path, origin in _assembler_places():
         if path.resolve() in seen or not path.is_file():
             continue
@@ -63,10 +61,10 @@ def discover_assemblers() -> FoundCompiler:
             problems.append(str(error))
         else:
             found.setdefault(assembler.version, assembler)
-    return FoundCompiler(assemblers=tuple(_sorted(found.values())), problems=tuple(problems))
+    return FoundCompiler(tuple(_newest_first(found.values())), tuple(problems))
 
 
-def _sorted(assemblers: Iterable[Assembler]) -> list[Assembler]:
+def _newest_first(assemblers: Iterable[Assembler]) -> list[Assembler]:
     return sorted(assemblers, key=lambda one: one.order, reverse=True)
 
 
@@ -114,13 +112,12 @@ def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
     """
     name, variant = split_variant(wanted)
     path = Path(name)
-    if path.is_file() or elsewhere:
-        with contextlib.suppress(UsageError):
-            return identify(path, spelled=name).having(variant) if path.is_file() else (
-                find_assembler(wanted)
-            )  # fmt: skip
+    try:
+        return find_assembler(wanted)
+    except UsageError:
+        if not path.is_file() and not elsewhere:
+            raise
         return Assembler(path=path, spelled=wanted, variant=variant)
-    return find_assembler(wanted)
 
 
 def find_front_end(spelled: str) -> FrontEndToolchain:
@@ -189,27 +186,26 @@ def _language(name: str, spelled: str) -> type[FrontEndToolchain]:
 # Fetching
 
 
-def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler | FrontEndToolchain:
+def fetched_compiler(name: str) -> Assembler | FrontEndToolchain:
     """Return a ptxas ("13.5") or a front end ("llvm:15") that is fetched if it is not here.
 
     Raises UsageError if there is no such version, InfrastructureError if it cannot be downloaded,
     or does not work.
     """
     if ":" not in name:
-        return fetched_assembler(name, progress)
+        return fetched_assembler(name)
     kind, version = parted(name)
     language = _language(kind, name)
     found = _newest(language.discover(), version) if VERSION.fullmatch(version) else None
-    if found is not None:
-        return found
-    folder = fetched_wheels(kind, version, progress, version_of=language.version_of)
-    found = language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
+    if found is None:
+        folder = fetched_wheels(kind, version, language.version_of)
+        found = language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
     if found is None:
         raise InfrastructureError(f"{folder} holds no {kind}; fetch another version")
     return found
 
 
-def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:
+def fetched_assembler(version: str) -> Assembler:
     """Return the newest assembler of a version in the cache, fetched unless it is there."""
     version, variant = split_variant(version)
     WHEELS["ptxas"].requirements(version)  # refuses what is no version
@@ -217,10 +213,9 @@ def fetched_assembler(version: str, progress: Progress | None = None) -> Assembl
     for folder, _ in fetched_folders("ptxas"):
         with contextlib.suppress(UsageError):  # a damaged one is fetched again
             here.append(identify(folder / "ptxas", ToolOrigin.CACHE))
-    found = _newest(_sorted(here), version)
-    if found is None:
-        folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
-        found = identify(folder / "ptxas", ToolOrigin.CACHE)
+    found = _newest(_newest_first(here), version) or identify(
+        fetched_wheels("ptxas", version, assembler_version) / "ptxas", ToolOrigin.CACHE
+    )
     return found.having(variant) if variant else found
 
 

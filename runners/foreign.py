@@ -1,22 +1,26 @@
-"""Runners of the user's own: a Python function by the name of its entry point, or a command.
+"""What users bring: runners of their own, and commands that rewrite PTX before it runs.
 
-Both get the text of a module, the name of an entry and images, and give the images back as the
-entry leaves them, or say that they do not implement it. Both run in a process of their own, within
-the bounds of every other tool (`runners.processes`), and are made again anywhere by their name;
-that of a function is `python -m runners.foreign DESCRIPTOR NAME`.
+A runner is a Python function by the name of its entry point, or a command. Both get the text of a
+module, the name of an entry and images, and give the images back as the entry leaves them, or say
+that they do not implement it. Both run in a process of their own, within the bounds of every other
+tool, and are made again anywhere by their name; that of a function is `python -m runners.foreign
+DESCRIPTOR NAME`.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from inspect import signature
@@ -45,15 +49,20 @@ from runners.processes import (
 from runners.protocol import (
     NO_SM,
     Capabilities,
+    ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
+    ForwardingRunner,
     Images,
+    Pending,
     Ran,
-    RunnerAtOnce,
+    Runner,
     Trouble,
     check_images,
     check_open,
 )
+from runners.screening import References, Screener, Screening
 
 GROUP = "warpfuzz.runners"
 """Group of the entry points."""
@@ -68,6 +77,11 @@ _SAID_CHARACTERS = 300
 """Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
+Rewriter = Callable[[str], str | Failure]
+"""PTX in, PTX out, or why there is none."""
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.""", re.DOTALL)
+_FOR_A_SHELL = re.compile(r"[|&;<>()$`\n]|^\s*\w+=|(?:^|\s)~")
+"""Outside of quotes: operators and variables, an assignment before the program, somebody's home."""
 
 
 def installed() -> dict[str, EntryPoint]:
@@ -76,12 +90,12 @@ def installed() -> dict[str, EntryPoint]:
     Raises UsageError if two of one name are not the same.
     """
     found: dict[str, EntryPoint] = {}
-    for one in entry_points(group=GROUP):
-        other = found.setdefault(one.name, one)
-        if other.value != one.value:
+    for point in entry_points(group=GROUP):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
             raise UsageError(
-                f"two installed packages have a runner {one.name!r}, {other.value} and {one.value};"
-                " remove one of them"
+                f"two installed packages have a runner {point.name!r}, {other.value} and "
+                f"{point.value}; remove one of them"
             )
     return found
 
@@ -114,20 +128,20 @@ def identity_of(name: str) -> str:
     check_named(name, ())
     if is_command(name):
         program, *words = words_of(name)
-        there = shutil.which(program) or program
-        files = [word for word in words if Path(word).is_file()] or [there]
+        files = [word for word in words if Path(word).is_file()]
+        files = files or [shutil.which(program) or program]
     else:
         spec = find_spec(installed()[name].module)
         files = [spec.origin] if spec is not None and spec.origin else []
     found = hashlib.sha256()
-    for one in files:
+    for file in files:
         # What has no file, or one that nobody may read, is known by its name alone.
         with suppress(OSError):
-            found.update(Path(one).read_bytes())
+            found.update(Path(file).read_bytes())
     return found.hexdigest()[:12]
 
 
-class ForeignRunner(RunnerAtOnce):
+class ForeignRunner(ClosedAtTheEnd):
     """A runner by its name, of an entry point or a command; batches run when they are submitted.
 
     `target` is what its modules are for; whether it implements that is for it to say. `deadline`
@@ -138,7 +152,7 @@ class ForeignRunner(RunnerAtOnce):
         self, name: str, target: str = DEFAULT_TARGET, *, deadline: float = DEADLINE
     ) -> None:
         check_named(name, ())
-        self._name, self._target = name, target
+        self._name, self._target, self._closed = name, target, False
         self._way = _Command(name, deadline) if is_command(name) else _Function(name, deadline)
 
     def capabilities(self) -> Capabilities | Failure:
@@ -158,6 +172,10 @@ class ForeignRunner(RunnerAtOnce):
             compiler=self._way.who,
             key=hashlib.sha256(f"{self._name} {module.digest}".encode()).hexdigest(),
         )
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Run a batch; raises UsageError as the protocol says."""
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, in parts if it is large; raises UsageError as the protocol says."""
@@ -183,19 +201,18 @@ class ForeignRunner(RunnerAtOnce):
     def _part(self, folder: Path, ptx: str, kernel: Kernel, images: Images) -> Images | Failure:
         names = ("module.ptx", "images", "results", "launch.json")
         module, given, made, launch = (folder / name for name in names)
-        full = Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
         try:
             module.write_text(ptx, encoding="utf-8")
             images.tofile(given)
             if kernel.launch is not None:
                 launch.write_text(json.dumps(asdict(kernel.launch), default=bytes.hex))
         except OSError:
-            return full
+            return _no_space(folder)
         arguments = str(module), kernel.entry, len(images), str(given), str(made)
         failure = self._way.run(arguments, str(launch) if kernel.launch else None)
         if failure is not None:
             hidden = failure.trouble is not Trouble.UNSUPPORTED and is_full(folder)
-            return full if hidden else failure
+            return _no_space(folder) if hidden else failure
         size = made.stat().st_size if made.is_file() else 0
         if size == images.size:
             return np.fromfile(made, np.uint8).reshape(images.shape)
@@ -213,17 +230,17 @@ class _Command:
     """A program that is started for each batch."""
 
     def __init__(self, command: str, deadline: float) -> None:
-        self._command, self._deadline = words_of(command), deadline
+        self._words, self._deadline = words_of(command), deadline
         self.who, self._errors = f"the command {quoted(command)}", ""
 
     def started(self) -> Failure | None:
-        """Nothing is started before there is a batch."""
+        """Start what stays between batches, if that is not done: of a command nothing."""
         return None
 
     def run(self, arguments: tuple[Any, ...], launch: str | None) -> Failure | None:
         """Run a batch; None if results may be there."""
-        words = [word.replace(_LAUNCH, launch or "") for word in self._command]
-        if launch is not None and words == self._command:
+        words = [word.replace(_LAUNCH, launch or "") for word in self._words]
+        if launch is not None and words == self._words:
             return self.failed(Trouble.UNSUPPORTED, f"takes no launch: it has no {_LAUNCH}")
         try:
             finished = run_tool([*words, *map(str, arguments)], deadline=self._deadline)
@@ -248,7 +265,7 @@ class _Command:
         return Failure(trouble=trouble, message=f"{self.who} {what}", detail=self._errors)
 
     def close(self) -> None:
-        """Nothing is left of a process that has ended."""
+        """End what stays between batches."""
 
 
 class _Function(_Command):
@@ -258,7 +275,6 @@ class _Function(_Command):
         self._child: SupervisedChild | None = None
 
     def started(self) -> Failure | None:
-        """Start the process and load the function, if that is not done."""
         if self._child is not None:
             return None
         self._errors = ""
@@ -275,7 +291,6 @@ class _Function(_Command):
         return self.failed(Trouble.UNAVAILABLE, f"cannot be loaded: {last:.300}")
 
     def run(self, arguments: tuple[Any, ...], launch: str | None) -> Failure | None:
-        """Run a batch; None if results may be there."""
         assert self._child is not None
         # Of a failure only its own words are told.
         self._child.forget_log()
@@ -305,6 +320,112 @@ class _Function(_Command):
             self._errors = self._child.log()
             self._child.end()
             self._child = None
+
+
+# Passes over PTX
+
+
+def is_for_a_shell(command: str) -> bool:
+    """Whether a command has more than words: pipes, redirections, several commands, variables."""
+    return _FOR_A_SHELL.search(_QUOTED.sub("q", command)) is not None
+
+
+class PtxPass:
+    """A command that reads PTX from standard input and writes PTX to standard output.
+
+    `command`: as for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
+    `deadline`: seconds that one module may take. Raises UsageError if the command is empty or its
+    quotes do not match.
+    """
+
+    def __init__(self, command: str, *, deadline: float = DEADLINE) -> None:
+        self._words = words_of(command)
+        if not self._words:
+            raise UsageError("the command of a PTX pass is empty; name a program and its options")
+        if is_for_a_shell(command):
+            self._words = ["sh", "-c", command]
+        self._command, self._deadline = command, deadline
+
+    @property
+    def missing(self) -> str | None:
+        """The program that the command names, if there is none that can be executed."""
+        return None if shutil.which(self._words[0]) else self._words[0]
+
+    def __call__(self, ptx: str) -> str | Failure:
+        """Return what the command makes of PTX; a module like any other, or a failure.
+
+        A full disk is a failure of this machine, whatever the command made of it.
+        """
+        folder = Path(tempfile.gettempdir())
+        try:
+            finished = run_tool(self._words, deadline=self._deadline, given=ptx.encode())
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return _no_space(folder)
+            return self._failure(f"cannot be run ({error}); check its path")
+        if finished.failed:
+            if is_full(folder):
+                return _no_space(folder)
+            return self._failure(finished.ending, finished.errors)
+        try:
+            return finished.output.decode()
+        except UnicodeDecodeError as error:
+            what = f"wrote something that is no text: byte {error.start + 1} is not UTF-8"
+            return self._failure(what, finished.errors)
+
+    def _failure(self, what: str, detail: str = "") -> Failure:
+        message = f"the PTX pass {quoted(self._command)} {what}"
+        return Failure(trouble=Trouble.COMPILE_FAILURE, message=message, detail=detail)
+
+
+def _no_space(folder: Path) -> Failure:
+    return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
+
+
+def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModule | Failure:
+    """Return a module with other PTX, or why there is none; rewriters follow each other."""
+    ptx = module.ptx
+    for rewriter in rewriters:
+        changed = rewriter(ptx)
+        if isinstance(changed, Failure):
+            return changed
+        ptx = changed
+    return replace(module, ptx=ptx)
+
+
+class RewritingRunner(ForwardingRunner):
+    """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
+
+    `runner`: where the rewritten modules run; closed together with this one. `rewriters`: what
+    happens to the text of every module, in order.
+    """
+
+    def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:
+        super().__init__(runner)
+        self._rewriters = tuple(rewriters)
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Rewrite a module and compile it; the compiled module holds the rewritten text."""
+        made = rewritten(module, self._rewriters)
+        return made if isinstance(made, Failure) else self._runner.compile(made)
+
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
+        """Rewrite a module and translate it, as a runner does that can screen; else UsageError."""
+        made = rewritten(module, self._rewriters)
+        return made if isinstance(made, Failure) else self._screener.prepare(made)
+
+    @property
+    def _screener(self) -> Screener:
+        if not isinstance(self._runner, Screener):
+            raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
+        return self._runner
+
+    def screen(self, compiled: Compiled, references: References, **options: Any) -> Screening:
+        """Start a screening launch, as the runner does; UsageError if the runner cannot screen."""
+        return self._screener.screen(compiled, references, **options)
+
+
+# The process of a Python function
 
 
 def main() -> None:

@@ -32,18 +32,12 @@ class FailingImage:
 class Isolation:
     """A batch, less what cannot be run."""
 
-    culprits: tuple[FailingImage, ...] = ()
-    """In the order of the batch."""
-    ran: NDArray[np.bool_]
-    """(count,): which images ran, and so have results."""
-    images: Images
-    """(count, image_bytes) after the program; as they were where `ran` is false."""
-    sms: NDArray[np.uint32]
-    """(count,); NO_SM where `ran` is false."""
-    failures: int = 0
-    """Runs that failed."""
-    last: Failure | None = None
-    """The last failure; None if nothing failed."""
+    culprits: tuple[FailingImage, ...] = ()  # in the order of the batch
+    ran: NDArray[np.bool_]  # (count,): which images ran, and so have results
+    images: Images  # after the program; as they were where `ran` is false
+    sms: NDArray[np.uint32]  # (count,); NO_SM where `ran` is false
+    failures: int = 0  # runs that failed
+    last: Failure | None = None  # the last failure; None if nothing failed
 
     @property
     def complete(self) -> bool:

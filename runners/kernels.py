@@ -23,14 +23,10 @@ class Launch:
     The image is what the entry's buffers hold, one after the other.
     """
 
-    grid: tuple[int, int, int]
-    """Blocks along x, y and z."""
-    block: tuple[int, int, int]
-    """Threads of a block along x, y and z."""
-    shared_bytes: int
-    """Dynamic shared memory of a block, in bytes."""
-    parameters: bytes
-    """The entry's parameters as they lie in memory; zeros where a pointer is."""
+    grid: tuple[int, int, int]  # blocks along x, y and z
+    block: tuple[int, int, int]  # threads of a block along x, y and z
+    shared_bytes: int  # dynamic shared memory of a block
+    parameters: bytes  # of the entry as they lie in memory; zeros where a pointer is
     pointers: tuple[tuple[int, int], ...]
     """For each pointer into the image: its offset in `parameters`, and the byte of the image to
     which it points."""
@@ -55,14 +51,11 @@ class Kernel:
     `sms + 4 * warp`.
     """
 
-    entry: str
-    """Name of the entry."""
-    image_bytes: int
-    """Bytes of one image; images lie back to back."""
+    entry: str  # its name
+    image_bytes: int  # of one image; images lie back to back
     warps_per_block: int = MAX_WARPS_PER_BLOCK
     """Most warps that a block may have: the static shared memory is sliced for so many."""
-    shared_bytes: int = 0
-    """Bytes of shared memory of one warp."""
+    shared_bytes: int = 0  # of one warp
     launch: Launch | None = None
     """How it is launched where it does not keep the convention; runners say nothing of
     multiprocessors then."""
@@ -82,8 +75,7 @@ class ScreeningKernel(Kernel):
     program there, and compares every byte with the expected image.
     """
 
-    scratch: str
-    """State space in which the program runs: "shared" or "global"."""
+    scratch: str  # state space in which the program runs: "shared" or "global"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +83,8 @@ class KernelModule:
     """PTX text and its kernels."""
 
     ptx: str
-    target: str
-    """Value of `.target`."""
-    version: str
-    """Value of `.version`."""
+    target: str  # value of `.target`
+    version: str  # value of `.version`
     kernels: tuple[Kernel, ...]
     programs: Mapping[str, Program] = field(default_factory=dict, compare=False, repr=False)
     """What it was written from, by the names of the kernels; empty where a person wrote it."""

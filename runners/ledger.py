@@ -53,37 +53,26 @@ def ledger_bytes(image_bytes: int) -> int:
 class Differing:
     """An image that came out wrong."""
 
-    image: int
-    """Its number."""
-    sm: int
-    """Number of the multiprocessor."""
-    actual: NDArray[np.uint8]
-    """(image_bytes,) what memory held."""
-    warp: int | None = None
-    """Slot of the warp on its multiprocessor (`%warpid`); None where that was not written down."""
-    turn: int | None = None
-    """How many images the multiprocessor had taken before in this launch; the same."""
-    nanoseconds: int | None = None
-    """The device's clock (`%globaltimer`) when it was compared; the same."""
+    image: int  # its number
+    sm: int  # number of the multiprocessor
+    actual: NDArray[np.uint8]  # (image_bytes,): what memory held
+    # The next are None where they were not written down.
+    warp: int | None = None  # slot of the warp on its multiprocessor (`%warpid`)
+    turn: int | None = None  # images that the multiprocessor had taken before in this launch
+    nanoseconds: int | None = None  # the device's clock (`%globaltimer`) when it was compared
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ledger:
     """What a screening launch wrote down."""
 
-    finished: NDArray[np.uint32]
-    """(ROWS,) images that each multiprocessor ran and compared."""
-    wrong: NDArray[np.uint32]
-    """(ROWS,) those of them that differed."""
-    differing: tuple[Differing, ...]
-    """The first ones that differed, at most RECORDS."""
+    finished: NDArray[np.uint32]  # (ROWS,): images that each multiprocessor ran and compared
+    wrong: NDArray[np.uint32]  # (ROWS,): those of them that differed
+    differing: tuple[Differing, ...]  # the first ones that differed, at most RECORDS
 
 
 def read_ledger(data: NDArray[np.uint8], image_bytes: int) -> Ledger:
-    """Return what a ledger says.
-
-    `data`, uint8 (bytes,): at least up to the last image that it holds. `image_bytes`.
-    """
+    """Return what a ledger says, uint8 (bytes,), at least up to the last image that it holds."""
     rows = data[ROWS_AT:RECORDS_AT].view(ROW)
     count = recorded(data)
     records = data[RECORDS_AT : RECORDS_AT + RECORDS * RECORD.itemsize].view(RECORD)

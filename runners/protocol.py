@@ -62,10 +62,8 @@ class Failure:
     """A run or a compilation that gave nothing to compare."""
 
     trouble: Trouble
-    message: str
-    """One sentence: what happened, and what to do where something can be done."""
-    detail: str = ""
-    """What the tool or the device said, verbatim and bounded."""
+    message: str  # one sentence: what happened, and what to do where something can be done
+    detail: str = ""  # what the tool or the device said, verbatim and bounded
 
     def __str__(self) -> str:
         return f"{self.trouble.name.lower().replace('_', ' ')}: {self.message}"
@@ -82,12 +80,9 @@ class Failure:
 class Ran:
     """Images after the program, one for one and in order."""
 
-    images: Images
-    """uint8 (count, image_bytes), read-only."""
-    sms: NDArray[np.uint32]
-    """uint32 (count,): number of the streaming multiprocessor that ran each image, or NO_SM."""
-    seconds: float
-    """Wall time of copies and kernels, in seconds."""
+    images: Images  # read-only
+    sms: NDArray[np.uint32]  # (count,): number of the multiprocessor that ran each, or NO_SM
+    seconds: float  # wall time of copies and kernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,14 +90,10 @@ class Compiled:
     """A module in the form in which one runner executes it."""
 
     module: KernelModule
-    architecture: str
-    """Architecture whose machine code (or model) runs: "sm_90"."""
-    compiler: str
-    """What translated the PTX, with version and optimisation level."""
-    key: str
-    """Hash of everything that decides the machine code."""
-    code: bytes = b""
-    """What is loaded onto the device; empty where the runner reads the PTX itself."""
+    architecture: str  # whose machine code (or model) runs: "sm_90"
+    compiler: str  # what translated the PTX, with version and optimisation level
+    key: str  # hash of everything that decides the machine code
+    code: bytes = b""  # what is loaded onto the device; empty where the runner reads the PTX itself
     optimization: int | None = None
     """-O level for the driver's compiler; None where the code is machine code already."""
     release: str = ""
@@ -119,12 +110,9 @@ class Compiled:
 class Capabilities:
     """What a runner can run."""
 
-    name: str
-    """Name of the runner: "cuda" or "sim"."""
-    targets: frozenset[str]
-    """Values of `.target` that it takes."""
-    description: str
-    """One line for a person: the device, the driver, the seed of a simulation."""
+    name: str  # of the runner: "cuda" or "sim"
+    targets: frozenset[str]  # values of `.target` that it takes
+    description: str  # one line for a person: the device, the driver, the seed of a simulation
 
 
 class Later(Protocol[T_co]):
@@ -196,20 +184,6 @@ def check_open(closed: bool) -> None:
     """Raise UsageError if a runner is closed."""
     if closed:
         raise UsageError("the runner is closed; make a new one")
-
-
-class RunnerAtOnce(ClosedAtTheEnd):
-    """A runner whose batches run when they are submitted."""
-
-    _closed = False
-
-    @abstractmethod
-    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
-        """Run a batch; raises UsageError as the protocol says."""
-
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Run a batch; raises UsageError as the protocol says."""
-        return Collected(outcome=self.run(compiled, images, entry=entry))
 
 
 class ForwardingRunner(ClosedAtTheEnd):

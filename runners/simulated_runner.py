@@ -21,12 +21,13 @@ from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     NO_SM,
     Capabilities,
+    ClosedAtTheEnd,
     Collected,
     Compiled,
     Failure,
     Images,
+    Pending,
     Ran,
-    RunnerAtOnce,
     Trouble,
     check_images,
     check_open,
@@ -60,7 +61,7 @@ _TROUBLES = {
 }
 
 
-class SimulatedRunner(RunnerAtOnce):
+class SimulatedRunner(ClosedAtTheEnd):
     """A simulated device of a target and a fragment layout; batches run when they are submitted.
 
     `faults` are wrong with it (`runners.faults`), `chip` has its floating-point units if not those
@@ -73,7 +74,7 @@ class SimulatedRunner(RunnerAtOnce):
         self, target: str = DEFAULT_TARGET, *, layout_seed: int = 0, faults: Sequence[Planted] = (),
         compiler: Compiler | None = None, chip: Chip | None = None,
     ) -> None:  # fmt: skip
-        self.compiler = compiler
+        self.compiler, self._closed = compiler, False
         # Kernels with parameters of their own are written by others, who may take the places of
         # things for granted; what they are compared with ran at the usual ones, too.
         self._device, self._elsewhere = (
@@ -106,6 +107,10 @@ class SimulatedRunner(RunnerAtOnce):
         )
         loaded = compiled if isinstance(compiled, Failure) else self._load(compiled)
         return loaded if isinstance(loaded, Failure) else compiled
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Run a batch; raises UsageError as the protocol says."""
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
@@ -239,8 +244,8 @@ def _caught(ptx: str, run: Callable[[], Result]) -> Result | Failure:
     try:
         return run()
     except SimulatedTrap as stopped:
-        trap = stopped.trap
+        trap, told = stopped.trap, str(stopped)
     line = trap.line
-    said = [str(trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
+    said = [told, *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
     message = f"the simulated device stops: {trap.kind}"
     return Failure(trouble=_TROUBLES[trap.kind], message=message, detail="\n".join(said))

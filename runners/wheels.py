@@ -13,17 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.folders import cache_folder, disk_full, temporary_folder, writing
-from runners.processes import Tool, helper, run_tool
+from runners.processes import Tool, helper
 
 RELEASES = (
     "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0",
@@ -50,19 +48,11 @@ _HEADERS = (
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _LICENCE = r"[^/]+\.dist-info/(?:licenses/)?(licen[cs]e[^/]*)"
 _TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"
-_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
-# The first pip that prints progress for programs to read (pip changelog, 24.1).
-_RAW_PROGRESS = (24, 1)
-_VERSION_SECONDS = 60.0  # for pip to say its version, from a disk that is far away
-_PIP_VERSION = re.compile(r"pip (\d+)\.(\d+)")
 _OFFERED = re.compile(r"\(from versions: ([^)]*)\)")
 _COMPLAINT = re.compile(r"^(?:ERROR|WARNING).*", re.MULTILINE)
 _MEMBER_BYTES = 256 << 20
 """Most bytes of a file of a wheel; a ptxas of CUDA 13 has 51 MB, the library of llvmlite 0.43
 134 MB (2026-11)."""
-
-Progress = Callable[[int, int], None]
-"""Told the bytes that are there and the bytes that there will be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,17 +155,10 @@ def fetched_folders(name: str) -> Iterator[tuple[Path, str]]:
         yield folder, folder.name.removeprefix(prefix)
 
 
-def fetched(
-    name: str,
-    version: str,
-    progress: Progress | None = None,
-    *,
-    version_of: Callable[[Path], str] | None = None,
-) -> Path:
+def fetched(name: str, version: str, version_of: Callable[[Path], str] | None = None) -> Path:
     """Download a version such as "13.5" or "12.4.131", and unpack it as `unpacked` does.
 
-    `progress` is called as the download goes on; not at all where pip is older than 24.1. Raises
-    UsageError if the version is none, or does not exist; the message lists those that do.
+    Raises UsageError if the version is none, or does not exist; the message lists those that do.
     InfrastructureError if there is no pip, no network or no space, or nothing in it works.
     """
     row = WHEELS[name]
@@ -183,14 +166,14 @@ def fetched(
     with temporary_folder(_made(row)) as room:
         what = f"{row.title} {version}"
         wheels = [
-            _downloaded(wanted, room / str(number), row.options, what=what, progress=progress)
+            _downloaded(wanted, room / str(number), row.options, what)
             for number, wanted in enumerate(requirements)
         ]
-        return unpacked(name, wheels, version_of=version_of)
+        return unpacked(name, wheels, version_of)
 
 
 def unpacked(
-    name: str, wheels: Sequence[Path], *, version_of: Callable[[Path], str] | None = None
+    name: str, wheels: Sequence[Path], version_of: Callable[[Path], str] | None = None
 ) -> Path:
     """Unpack the wheels of a toolchain into the user's cache folder; return its folder.
 
@@ -203,17 +186,14 @@ def unpacked(
     """
     row, last = WHEELS[name], wheels[-1]
     target = _made(row)
-    with writing(target):
-        fresh = Path(tempfile.mkdtemp(prefix="fresh-", dir=target))
-    try:
-        with writing(fresh):
-            kept = [_extract(wheel, row, fresh) for wheel in wheels][-1]
-            if not kept:
-                raise InfrastructureError(
-                    f"{last.name} holds no {row.needed}; fetch another version"
-                )
-            note = {"wheels": [wheel.name for wheel in wheels], "member": kept[-1]}
-            (fresh / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
+    with temporary_folder(target) as room, writing(target):
+        fresh = room / "fresh"
+        fresh.mkdir()
+        kept = [_extract(wheel, row, fresh) for wheel in wheels][-1]
+        if not kept:
+            raise InfrastructureError(f"{last.name} holds no {row.needed}; fetch another version")
+        note = {"wheels": [wheel.name for wheel in wheels], "member": kept[-1]}
+        (fresh / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
         try:
             # The name of a wheel has its version behind the first dash.
             version = version_of(fresh) if version_of else last.name.split("-")[1]
@@ -224,18 +204,14 @@ def unpacked(
         with contextlib.suppress(UsageError, InfrastructureError):
             if version_of is not None and final.is_dir() and version_of(final):
                 return final
-        with writing(target):
-            shutil.rmtree(final, ignore_errors=True)
-            fresh.chmod(0o755)
-            try:
-                fresh.rename(final)
-            except OSError as error:
-                # Where another process was faster, its folder stays.
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                    raise
+        shutil.rmtree(final, ignore_errors=True)
+        try:
+            fresh.rename(final)
+        except OSError as error:
+            # Where another process was faster, its folder stays.
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
         return final
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _made(row: Wheels) -> Path:
@@ -272,68 +248,41 @@ def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
     return kept
 
 
-def _downloaded(
-    wanted: str, folder: Path, options: Sequence[str], *, what: str, progress: Progress | None
-) -> Path:
+def _downloaded(wanted: str, folder: Path, options: Sequence[str], what: str) -> Path:
     """Download a wheel ("nvidia-cuda-nvcc==13.5.*", as pip reads it) into a folder.
 
     `what` is in it, for messages: "ptxas 13.5". Raises as `fetched` does.
     """
     folder.mkdir()
-    raw = progress is not None and _pip_version() >= _RAW_PROGRESS
     command = helper(
-        "pip", "download", "--no-deps", "--no-input",
-        "--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder),
-        f"--progress-bar={'raw' if raw else 'off'}", *options, wanted,
+        "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check",
+        "--only-binary=:all:", "--dest", str(folder), "--progress-bar=off", *options, wanted,
     )  # fmt: skip
     # pip keeps what it has not finished in its own temporary folder, which goes with ours.
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
-    told = []
+    environment = {**os.environ, "TMPDIR": str(folder)}
     pip = Tool(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, environment=environment)
-    assert pip.process.stdout is not None
     try:
-        with TextIOWrapper(pip.process.stdout, errors="replace") as said:
-            for line in said:
-                counted = _PROGRESS.search(line)
-                if counted is None:
-                    told.append(line.strip())
-                elif progress is not None:
-                    progress(int(counted[1]), int(counted[2]))
-        status = pip.process.wait()
+        told = pip.process.communicate()[0].decode(errors="replace")
     finally:
         pip.kill()
-    if status != 0:
-        raise _pip_error("\n".join(told), wanted, what, folder)
     wheels = sorted(folder.glob("*.whl"))
-    if not wheels:
-        raise InfrastructureError(
-            f"pip downloaded no wheel of {wanted}; try `pip download {wanted}`"
-        )
-    return wheels[0]
-
-
-def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
+    if pip.process.returncode == 0 and wheels:
+        return wheels[0]
     if "No module named pip" in told:
-        return InfrastructureError(
+        raise InfrastructureError(
             f"this Python ({sys.executable}) has no pip to fetch with; install it (`python -m "
             "ensurepip`), or give the path of a compiler that is here"
         )
-    if "No space left" in told or os.strerror(errno.EDQUOT) in told:
-        return disk_full(folder)
+    if "No space left" in told:
+        raise disk_full(folder)
     offered = _OFFERED.search(told)
     if offered and offered[1].strip() not in ("", "none"):
-        return UsageError(
+        raise UsageError(
             f"there is no wheel of {what} for this machine; the package that would have it has "
             f"{offered[1]}"
         )
     reason = (_COMPLAINT.findall(told) or told.splitlines() or ["nothing"])[-1]
-    return InfrastructureError(
+    raise InfrastructureError(
         f"pip could not download {wanted}: it said {reason!r}; check the network and pip's index "
         f"settings (`pip config list`), or try `pip download {wanted}`"
     )
-
-
-def _pip_version() -> tuple[int, int]:
-    told = run_tool(helper("pip", "--version"), deadline=_VERSION_SECONDS)
-    match = _PIP_VERSION.search(told.text)
-    return (int(match[1]), int(match[2])) if match else (0, 0)

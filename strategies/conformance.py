@@ -19,9 +19,8 @@ from oracle.program.program import Program, position
 from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.features import unit_bytes
-from strategies.matrices import inputs
+from strategies.matrices import exact_elements, inputs, plain_access, span_of
 from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES, VALUED_FORMS, is_valued
-from strategies.programs.single_instruction import exact_elements, plain_access, span_of
 
 
 class _Way(NamedTuple):

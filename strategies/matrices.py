@@ -1,61 +1,65 @@
-"""Matrices and registers that a program reads and leaves, where they lie in its image.
+"""Matrices and registers that a program reads and leaves, and programs of one instruction.
 
-Cells are the elements of every matrix that the program loads, each once, however often it is
-loaded, and one for each byte that belongs to none of them. Bits are counted from bit 0 of byte 0.
+The latter stands between plain loads and stores, on contents of one's choosing: what differs
+between two images is the contents alone, which tells which of the steps of a program is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import ROW_BYTES, Format, format_named
-from oracle.layouts import Tile
-from oracle.program.operands import Place
+from oracle.arithmetic.conversions import FLOATS
+from oracle.isa.forms import ROW_BYTES, Form, Format, FormatKind, Matrix
+from oracle.layouts import Tile, read, write
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operations import Elementwise
 from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
+    MatrixAccess,
+    Op,
+    PlainAccess,
+    Product,
     RowAccess,
+    Step,
     accesses_registers,
     copies_bytes,
     loads_fragment,
+    product_of,
     stores_fragment,
     stores_rows,
 )
+from strategies.programs.builder import ACCESS_FORMS
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
-Ids = NDArray[np.intp]  # Numbers of cells
-_RUNS = (16, 4, 2)  # Bytes zeroed together outside of matrices: rows of ldmatrix, words, elements
-_AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
-"""What rows and columns of a matrix stand for in the product that it takes part in."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placed:
+class Placed(NamedTuple):
     """A matrix that a program loads or stores, in the image."""
 
     operand: str  # "a", "b", "c" or "d"
     place: Place  # Place of its first byte, in a global buffer
     tile: Tile
 
-    def firsts(self, program: Program) -> NDArray[np.int64]:
-        """Return the first bit of each element, (rows, columns)."""
-        tile = self.tile
-        lines = 8 * (position(program, self.place) + tile.pitch * np.arange(tile.lines))
-        firsts = lines[:, None] + tile.matrix.type.bits * np.arange(
-            tile.matrix.default_stride(tile.layout)
-        )
-        return firsts if tile.layout == "row" else firsts.T
+
+def firsts(program: Program, placed: Placed) -> NDArray[np.int64]:
+    """Return the first bit of each element of a matrix, (rows, columns)."""
+    tile = placed.tile
+    lines = 8 * (position(program, placed.place) + tile.pitch * np.arange(tile.lines))
+    along = tile.matrix.type.bits * np.arange(tile.matrix.default_stride(tile.layout))
+    found: NDArray[np.int64] = lines[:, None] + along
+    return found if tile.layout == "row" else found.T
 
 
 def inputs(program: Program) -> tuple[Placed, ...]:
     """Return the matrices that wmma.load reads, those in shared memory where they came from."""
-    # Copies are followed one after another, and only such as take the matrix whole.
     return tuple(
-        Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
+        Placed(step.form.matrix().operand, place, step.tile)
         for step in walk(program.steps)
         if loads_fragment(step)
         for place in _ends(program, step.memory.place, step.tile.extent, stored=False)
@@ -65,7 +69,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
 def outputs(program: Program) -> tuple[Placed, ...]:
     """Return the matrices that wmma.store writes, those in shared memory where they go to."""
     return tuple(
-        Placed(operand="d", place=place, tile=step.tile)
+        Placed("d", place, step.tile)
         for step in walk(program.steps)
         if stores_fragment(step)
         for place in _ends(program, step.memory.place, step.tile.extent, stored=True)
@@ -94,25 +98,23 @@ def _copied(program: Program, place: Place, size: int, *, stored: bool) -> Itera
 
 def places_of(
     program: Program, place: Place, *, size: int = 1, stored: bool = False
-) -> Iterator[Place]:
-    """Find the places of the image from which bytes at a place come, or (`stored`) go to."""
-    # A place in global memory is its own; one in shared memory has those that copies give it which
-    # take all `size` bytes together.
+) -> list[Place]:
+    """Find the places of the image from which bytes at a place come, or (`stored`) go to.
+
+    A place in global memory is its own; one in shared memory has those that copies give it which
+    take all `size` bytes together.
+    """
     if program.buffer(place.buffer).space == "global":
-        yield place
-        return
-    for there in _copied(program, place, size, stored=stored):
-        if program.buffer(there.buffer).space == "global":
-            yield there
+        return [place]
+    copied = _copied(program, place, size, stored=stored)
+    return [there for there in copied if program.buffer(there.buffer).space == "global"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
-    name: str
-    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for rows of
-    moved matrices."""
+    name: str  # "d", or "d1", "d2", … if there are several; "r" of registers, "s" of moved rows
     type: str  # Name of the format of an element; "b32" or "b64" for registers, "b16" for rows
     bits: int  # Size of an element: 16, 32 or 64
     start: int  # Byte of the image at which element [0, 0] starts
@@ -161,13 +163,12 @@ def results(program: Program) -> tuple[Result, ...]:
         if accesses_registers(step) and step.stores
         for place in places_of(program, step.place, size=step.size, stored=True)
     ]  # fmt: skip
-    rows = [
-        one for step in walk(program.steps) if stores_rows(step) for one in _rows(program, step)
-    ]
+    stores = filter(stores_rows, walk(program.steps))
+    rows = [result for step in stores for result in _rows(program, step)]
     return tuple(
-        replace(one, name=f"{one.name}{number}") if len(found) > 1 else one
+        replace(result, name=f"{result.name}{number}") if len(found) > 1 else result
         for found in (matrices, registers, rows)
-        for number, one in enumerate(found, start=1)
+        for number, result in enumerate(found, start=1)
     )
 
 
@@ -207,133 +208,210 @@ def _matrix(program: Program, placed: Placed) -> Result:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Cells:
-    """Where the elements of an image lie."""
+Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)
 
-    program: Program
-    starts: NDArray[np.int64]  # (count,): first bit of each cell
-    sizes: NDArray[np.int64]  # (count,): bits of each cell
-    types: Sequence[Format]  # Format of each cell; u8 for bytes that belong to no matrix
-    matrices: Sequence[tuple[str, NDArray[np.intp]]]
-    """For each matrix, its operand and the cells of its elements, (rows, columns)."""
-
-    @cached_property
-    def elements(self) -> int:
-        """Cells that are elements of matrices; they come first."""
-        return 1 + max((int(ids.max()) for _, ids in self.matrices), default=-1)
-
-    def nonzero(self, image: Image) -> Ids:
-        """Return the cells with a bit that is set."""
-        first, whole = self.starts // 8, self.sizes // 8
-        counts = np.concatenate([[0], np.cumsum(image != 0)])
-        low = (image[first] >> (self.starts % 8).astype(np.uint8)) & self._low_bits
-        return np.flatnonzero((counts[first + whole] > counts[first]) | (low != 0))
-
-    @cached_property
-    def _low_bits(self) -> NDArray[np.uint8]:
-        """Mask of a cell that is less than a byte, at bit 0; no bit for the others."""
-        return np.where(self.sizes < 8, (1 << self.sizes % 8) - 1, 0).astype(np.uint8)
-
-    def value(self, image: Image, cell: int) -> int:
-        """Return the raw bits of a cell."""
-        bytes_, shift, mask = self._bits(cell)
-        return int.from_bytes(image[bytes_].tobytes(), "little") >> shift & mask
-
-    def with_value(self, image: Image, cell: int, value: int) -> Image:
-        """Return an image with other bits in one cell."""
-        bytes_, shift, mask = self._bits(cell)
-        changed = image.copy()
-        before = changed[bytes_].tobytes()
-        word = int.from_bytes(before, "little") & ~(mask << shift) | value << shift
-        changed[bytes_] = np.frombuffer(word.to_bytes(len(before), "little"), np.uint8)
-        return changed
-
-    def _bits(self, cell: int) -> tuple[slice, int, int]:
-        first, size = int(self.starts[cell]), int(self.sizes[cell])
-        return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
-
-    def without(self, image: Image, ids: Ids) -> Image:
-        """Return an image with zeros in some cells."""
-        cleared = image.copy()
-        first, whole = self.starts[ids] // 8, self.sizes[ids] // 8
-        within = np.arange(int(whole.max(initial=0)))
-        cleared[(first[:, None] + within)[within < whole[:, None]]] = 0
-        narrow = ids[self.sizes[ids] < 8]
-        shifts = (self.starts[narrow] % 8).astype(np.uint8)
-        np.bitwise_and.at(cleared, self.starts[narrow] // 8, ~(self._low_bits[narrow] << shifts))
-        return cleared
-
-    def of_matrix(self, placed: Placed) -> Ids:
-        """Return the cells of one of the loaded matrices, (rows, columns)."""
-        firsts, size = placed.firsts(self.program), placed.tile.matrix.type.bits
-        cells = np.flatnonzero(self.sizes[: self.elements] == size)
-        known = dict(zip(self.starts[cells].tolist(), cells.tolist(), strict=True))
-        ids = [known[first] for first in firsts.ravel().tolist()]
-        return np.array(ids, np.intp).reshape(firsts.shape)
-
-    @cached_property
-    def around(self) -> Ids:
-        """The cells of bytes that belong to no matrix."""
-        return np.arange(self.elements, len(self.starts))
-
-    def groups(self) -> Iterator[list[Ids]]:
-        """Iterate over ways to part the cells, from coarse to fine."""
-        yield [np.arange(len(self.starts))]
-        yield [self.around]
-        buffers = [one for one in self.program.buffers if one.space == "global"]
-        offsets = [(self.program.offset(one.name), one.size) for one in buffers]
-        byte = self.starts[self.around] // 8
-        yield [self.around[(byte >= at) & (byte < at + size)] for at, size in offsets]
-        yield [np.unique(ids) for _, ids in self.matrices]
-        # For each row of A and C, column of B and C, or k of A and B, its cells.
-        for axis in ("row", "column", "k"):
-            lines: dict[int, list[Ids]] = {}
-            for operand, ids in self.matrices:
-                if axis in _AXES[operand]:
-                    for index, line in enumerate(ids if _AXES[operand][0] == axis else ids.T):
-                        lines.setdefault(index, []).append(line)
-            yield [np.unique(np.concatenate(lines[index])) for index in sorted(lines)]
-        for size in _RUNS:
-            yield self.runs(size)
-
-    def runs(self, size: int) -> list[Ids]:
-        """Part the bytes that belong to no matrix into aligned runs of some bytes."""
-        run = self.starts[self.around] // (8 * size)
-        return np.split(self.around, np.flatnonzero(np.diff(run)) + 1) if len(run) else []
+_ALIGNMENT = 256  # Bytes of whose multiples addresses are moved: their alignment stays
+_EXTENTS, _MARGIN = 5, 512
+"""Bytes of a buffer: as many times the extent of its matrix, and these. What a wrong stride, layout
+or offset reaches of it is still in it: 32 lines for 8, as far apart, are 4.5 times as long."""
+_SMALL = 8
+"""Largest number in an operand that is to be multiplied exactly: 16 products of them and an addend
+stay below 2^11, up to which f16 has every integer."""
+_SMALL_DOUBLE = 1 << 22
+"""The same of f64, whose sums stay below 2^53: both words of one hold something, and none is zero,
+whose sign depends on the rounding mode (IEEE 754-2019, 6.3)."""
+_ADDEND = 1000  # Largest addend of integers; either sign: carries run through the word
+Access = MatrixAccess | PlainAccess  # A plain load or store of the registers of an operand
 
 
-@lru_cache(maxsize=8)
-def cells_of(program: Program) -> Cells:
-    """Return the cells of a program's images."""
-    loaded = inputs(program)
-    firsts = [placed.firsts(program) for placed in loaded]
-    types = [placed.tile.matrix.type for placed in loaded]
-    counts = [some.size for some in firsts]
-    spans = np.zeros((sum(counts), 2), np.int64)
-    spans[:, 0] = np.concatenate([np.zeros(0), *(some.ravel() for some in firsts)])
-    spans[:, 1] = np.repeat(np.array([one.bits for one in types], np.int64), counts)
-    unique, first, inverse = np.unique(spans, axis=0, return_index=True, return_inverse=True)
-    parts = np.split(inverse.reshape(-1), np.cumsum(counts))
-    covered = np.zeros(program.image_bytes + 1, np.int64)
-    np.add.at(covered, unique[:, 0] // 8, 1)
-    np.add.at(covered, -(-(unique[:, 0] + unique[:, 1]) // 8), -1)
-    others = np.flatnonzero(np.cumsum(covered)[:-1] == 0)
-    owners = np.repeat(np.arange(len(types)), counts)[first].tolist()
-    return Cells(
-        program=program,
-        starts=np.concatenate([unique[:, 0], 8 * others]),
-        sizes=np.concatenate([unique[:, 1], np.full(len(others), 8)]),
-        types=[*(types[owner] for owner in owners), *[format_named("u8")] * len(others)],
-        matrices=[
-            (placed.operand, part.reshape(some.shape))
-            for placed, part, some in zip(loaded, parts, firsts, strict=False)
-        ],
+def plain_access(use: Use, place: Place, *, store: bool = False) -> Access:
+    """Return a load, or a store, of the registers of an operand, in global memory, by rows."""
+    holds = use.holds
+    if isinstance(holds, Registers):
+        return PlainAccess(
+            loads=not store, registers=use.name, count=holds.registers, bits=holds.bits, place=place
+        )
+    matrix = replace(holds.matrix, operand="d") if store else holds.matrix
+    form = ACCESS_FORMS[matrix, holds.layout or "row", "global"]
+    return Op.of(form, fragment=use.name, place=place)
+
+
+def single_instruction(step: Step) -> tuple[Any, ...]:
+    """Return plain loads of what a step reads, the step, and a plain store; buffers are "a", …."""
+    loads = [plain_access(use, Place(buffer=use.field)) for use in step.reads]
+    made = step.writes
+    stores = [] if made is None else [plain_access(made, Place(buffer=made.field), store=True)]
+    return (*loads, step, *stores)
+
+
+def buffers_of(
+    steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
+) -> tuple[Buffer, ...]:
+    """Return a global buffer for each load and store among steps: to the last byte, or as given."""
+    return tuple(
+        Buffer(name=span_of(step).buffer, space="global", size=size(step))
+        for step in steps
+        if step.uses and (step.bytes_read or step.bytes_written)
     )
 
 
-def complexity(program: Program, image: Image) -> int:
-    """Return how many elements of the loaded matrices are not zero; without any, how many bytes."""
-    cells = cells_of(program)
-    nonzero = cells.nonzero(image)
-    return int((nonzero < cells.elements).sum()) if cells.elements else len(nonzero)
+def span_of(step: Step) -> Span:
+    """Return the bytes that a plain load or store accesses."""
+    (span,) = (*step.bytes_read, *step.bytes_written)
+    return span
+
+
+@dataclass(frozen=True, kw_only=True)
+class SingleProduct:
+    """A program that only loads fragments, multiplies them once and stores D, each tile apart.
+
+    Fragments are called "a", "b", "c" and "d", and so are the buffers.
+    """
+
+    multiply: Product
+    a: MatrixAccess
+    b: MatrixAccess
+    c: MatrixAccess
+    store: MatrixAccess
+
+    @property
+    def loads(self) -> Mapping[str, MatrixAccess]:
+        """The loads by operand."""
+        return {"a": self.a, "b": self.b, "c": self.c}
+
+    @property
+    def form(self) -> Form:
+        """What is multiplied."""
+        return self.multiply.form
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return _program((*self.loads.values(), self.multiply, self.store))
+
+    def loading(self, loads: Mapping[str, MatrixAccess]) -> SingleProduct:
+        """Return the same with other loads of some operands."""
+        changes: dict[str, Any] = {**loads}
+        return replace(self, **changes)
+
+    def results(self, images: NDArray[np.uint8]) -> Values:
+        """Return D as it lies in images of the program, (count, rows, columns)."""
+        return read(images, position(self.program, self.store.memory.place), self.store.tile)
+
+    def reload(self, type_: Format) -> Program:
+        """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
+
+        Its type is that of C, or of D.
+        """
+        load, store = self.c, self.store
+        matrix = replace(load.form.matrix(), type=type_)
+        # A stride or an address that suits one type may not suit another.
+        if type_ != load.form.type():
+            form = ACCESS_FORMS[matrix, load.form.layout, load.form.space]
+            load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
+        if type_ != store.form.type():
+            matrix = replace(matrix, operand="d")
+            kept = ACCESS_FORMS[matrix, store.form.layout, store.form.space]
+            store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
+        return _program((load, store.changed(fragment="c")))
+
+    def making(self, operand: str, raw: int) -> Program | None:
+        """Return a program that makes one operand in registers: these bits in every element.
+
+        It is loaded all the same, and was not NaN or infinite. None: no operations do that.
+        """
+        matrix = self.loads[operand].form.matrix()
+        by = (Operation.AND, Operation.OR)
+        if matrix.type.is_float:
+            by = (Operation.MULTIPLY, Operation.ADD)
+        if not all(operation.accepts(matrix.type) for operation in by):
+            return None
+        made = [
+            Elementwise(
+                operation=operation, matrix=matrix, source=operand, destination=operand,
+                constant=bits,
+            )
+            for operation, bits in zip(by, (0, raw), strict=True)
+        ]  # fmt: skip
+        return _program((*self.loads.values(), *made, self.multiply, self.store))
+
+
+def single_product(form: Form) -> SingleProduct:
+    """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
+    a, b, c, multiply, store = single_instruction(product_of(form))
+    return SingleProduct(multiply=multiply, a=a, b=b, c=c, store=store)
+
+
+def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
+    """Return a load or store of a program, of a fragment and a global buffer of this name.
+
+    What else there is to it stays: stride, layout, and how far its address is from an aligned one.
+    """
+    there = step.memory.place
+    start = program.offset(there.buffer) + there.offset
+    place = Place(buffer=name, offset=start % _ALIGNMENT)
+    moved = step.changed(fragment=name, place=place)
+    if program.buffer(there.buffer).space == "shared" and step.form.space:
+        # What held an address of shared memory may be too short for one of global memory.
+        form = ACCESS_FORMS[step.form.matrix(), step.form.layout, "global"]
+        moved = moved.changed(form=form, address=None)
+    return moved
+
+
+def _program(steps: Sequence[Step]) -> Program:
+    def size(step: MatrixAccess) -> int:
+        return step.memory.place.offset + _EXTENTS * step.tile.extent + _MARGIN
+
+    return Program(buffers=buffers_of(steps, size), steps=tuple(steps))
+
+
+Content = Values | int  # Elements of a matrix, or one that stands everywhere
+
+
+def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
+    """Return an image of a program of one multiplication, of contents by operand amid `noise`."""
+    random = np.random.default_rng(noise)
+    image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
+    for step in program.steps:
+        if not loads_fragment(step):
+            continue
+        place = step.memory.place
+        content = contents[step.names["fragment"]]
+        if isinstance(content, int):
+            start = program.offset(place.buffer)
+            size = program.buffer(place.buffer).size
+            image[start : start + size] = _uniform(step.form.type(), content, size)
+        else:
+            write(image[None], position(program, place), step.tile, content[None])
+    return image
+
+
+def _uniform(type_: Format, raw: int, size: int) -> Image:
+    if type_.bits < 8:
+        raw = sum(raw << shift for shift in range(0, 8, type_.bits))
+    element = np.frombuffer(raw.to_bytes(max(1, type_.bits // 8), "little"), np.uint8)
+    # np.resize makes a list of as many arrays.
+    return np.tile(element, -(-size // element.size))[:size]
+
+
+def exact(matrix: Matrix, seed: int) -> Values:
+    """Return drawn elements that any arithmetic multiplies and adds exactly: small integers."""
+    random, shape = (
+        np.random.default_rng([seed, ord(matrix.operand)]),
+        (matrix.rows, matrix.columns),
+    )
+    return exact_elements(matrix.type, shape, random, added=matrix.operand in "cd")
+
+
+def exact_elements(
+    type_: Format, shape: tuple[int, int], random: np.random.Generator, *, added: bool
+) -> Values:
+    """Return the same in any shape; `added` of an addend, else of a factor."""
+    if type_.is_float:
+        most = _SMALL_DOUBLE if type_.name == "f64" else _SMALL
+        numbers = random.integers(-most, most, shape, endpoint=True)
+        return numbers.astype(FLOATS[type_.name]).view(type_.raw)
+    if added:
+        return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
+    low = -(1 << type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
+    return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)

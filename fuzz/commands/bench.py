@@ -17,7 +17,6 @@ from fuzz.bench import (
     Advance,
     BenchPlan,
     Contents,
-    CountedCampaign,
     LinesTask,
     Row,
     chosen,
@@ -33,61 +32,80 @@ from fuzz.options.testing import Bench, Faults
 from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, bars, counted, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
-from oracle.isa.forms import Form
 from runners.faults import CATALOGUE, Fault
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
-_SHOWN = 4
-"""Names of what is missing of one kind that are printed."""
+TARGET = "sm_100a"
+"""Target of the bench where none is given: it has every form that is multiplied or read by
+ldmatrix (9.7.14.5.15, Target ISA Notes)."""
+_LINES_TARGETS = ("sm_90", TARGET)
+"""Targets of campaigns where none is given: the first has figures for all of mma.sync, and what it
+lacks the second has. Each fault is planted in the first that can show it."""
+_UNSEEN: Row = {"found": False, "found_in": 0, "seeds": 0, "cases": None, "seconds": None}
+"""Of a fault that no program can show, for which nobody looks."""
+_SHOWN = 4  # names of what is missing of one kind that are printed
 
 
-def _reach_report(
-    rows: Sequence[Row], undrawn: Sequence[Form], options: Bench, seconds: float
-) -> Report:
-    gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]
-    dimensions = []
-    for dimension, group in groupby(rows, key=itemgetter("dimension")):
-        some = sorted(group, key=itemgetter("programs"))
-        names = [one["name"] for one in some if not one["programs"]]
-        more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
-        dimensions.append({
-            "dimension": dimension,
-            "reached": len(some) - len(names),
-            "of": len(some),
-            "least often": some[0]["programs"],
-            "missing": ", ".join(names[:_SHOWN]) + more,
-        })  # fmt: skip
+def bench(options: Bench) -> bool:
+    """Measure and print; tell whether an observable fault was not found, or nothing reached."""
+    if options.names:
+        return list_faults(options)
+    check_conflicts(options, "bench")
+    search = _search_lines if options.lines else _coverage if options.coverage else _search
+    return search(options)
+
+
+def list_faults(options: Bench | Faults) -> bool:
+    """Print the catalogue of planted faults; nothing is found by that."""
+    found = [fault for fault in CATALOGUE if fnmatchcase(fault.name, options.only)]
+    if not found:
+        raise UsageError(f"no planted fault matches {options.only!r}; `warpfuzz faults` lists all")
     columns = (
-        ReportColumn("dimension"),
-        *(ReportColumn(name, number=True) for name in ("reached", "of", "least often")),
-        ReportColumn("missing"),
+        ReportColumn("fault", "name", whole=True),
+        ReportColumn("where", "place", whole=True),
+        ReportColumn("what happens", "meaning"),
     )
-    sentence = (
-        f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
-        f"{len(rows) - len(gaps):,} of {len(rows):,} features reached"
+    rows = [{"name": one.name, "meaning": one.meaning, "place": one.place.value} for one in found]
+    Report(columns=columns, rows=rows_of(rows)).write(json=options.json)
+    return False
+
+
+def _module(options: Bench) -> tuple[str, str]:
+    target = options.target or TARGET
+    return target, version_for(options.ptx_version, target)
+
+
+@contextmanager
+def _watched(what: str, total: int, *, json: bool) -> Iterator[Advance]:
+    with bars(json=json) as progress:
+        yield partial(progress.advance, progress.add_task(what, total=total))
+
+
+# After how many images
+
+
+def _search(options: Bench) -> bool:
+    begun = time.perf_counter()
+    target, version = _module(options)
+    subjects = chosen(options.only, target=target, version=version)
+    plan = BenchPlan(
+        forms=selected_forms(Selection(), target=target, version=version),
+        target=target,
+        version=version,
+        names=tuple(fault.name for fault, reason in subjects if not reason),
+        columns=tuple(one for one in Contents if one in options.contents) or tuple(Contents),
+        limit=options.limit,
+        baseline_limit=min(options.limit, options.baseline_limit),
     )
-    if gaps:
-        sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
-    if undrawn:
-        sentence += (
-            f". {counted(len(undrawn), 'form')} of the target left out, because nobody has "
-            "measured what they compute (--json lists them)"
-        )
-    return Report(
-        rows=rows_of(rows),
-        before=[Section(columns=columns, rows=rows_of(dimensions))],
-        sentences=[sentence],
-        summary={
-            "cases": options.programs,
-            "seconds": round(seconds, 3),
-            "seed": options.seed,
-            "faults": [],
-            "programs": options.programs,
-            "missing": gaps,
-            "not_drawn": [form.opcode for form in undrawn],
-        },
-    )
+    seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
+    with _watched("searches", len(seeds), json=options.json) as report:
+        cases, told = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
+    seconds = round(time.perf_counter() - begun, 3)
+    summary = {"cases": cases, "seconds": seconds, **options.picked("seed", "seeds")}
+    found = _measurement_report(plan, subjects, told, summary)
+    found.write(json=options.json)
+    return bool(found.summary and found.summary["missed"])
 
 
 def _measurement_report(
@@ -123,7 +141,7 @@ def _measurement_report(
         ReportColumn("images", cases(main), number=True),
         ReportColumn("found", lambda row: f"{row['found_in']}/{row['seeds']}", number=True),
         ReportColumn("seconds", lambda row: row["seconds"] or "-", number=True),
-        *(ReportColumn(one.value, cases(one), number=True) for one in baselines),
+        *(ReportColumn(of.value, cases(of), number=True) for of in baselines),
     )
     sentences = [f"Not observable: {row['name']}: {row['reason']}" for row in rows if row["reason"]]
     medians, missed = {}, {}
@@ -142,82 +160,23 @@ def _measurement_report(
     )
     shown = [ReportRow(data=row, style="" if row["found"] else "bad")
              for row in rows if row["observable"]]  # fmt: skip
-    return Report(
-        rows=rows_of(rows),
-        before=[Section(heading="Planted faults", columns=columns, rows=shown)],
-        sentences=sentences,
-        summary=summary
-        | {
-            "limit": plan.limit,
-            "baseline_limit": plan.baseline_limit,
-            "target": plan.target,
-            "ptx_version": plan.version,
-            "contents": main.value,
-            "median": medians.pop(main),
-            "baseline_medians": {of.value: found for of, found in medians.items()},
-            "missed": missed[main],
-            "faults": [
-                {name: row[name] for name in ("name", "found", "cases", "seconds")} for row in rows
-            ],
-        },
-    )
+    names = ("name", "found", "cases", "seconds")
+    more: Row = {
+        "limit": plan.limit,
+        "baseline_limit": plan.baseline_limit,
+        "target": plan.target,
+        "ptx_version": plan.version,
+        "contents": main.value,
+        "median": medians.pop(main),
+        "baseline_medians": {of.value: found for of, found in medians.items()},
+        "missed": missed[main],
+        "faults": [{name: row[name] for name in names} for row in rows],
+    }
+    table = Section(heading="Planted faults", columns=columns, rows=shown)
+    return Report(rows=rows_of(rows), before=[table], sentences=sentences, summary=summary | more)
 
 
-_UNSEEN: Row = {"found": False, "found_in": 0, "seeds": 0, "cases": None, "seconds": None}
-"""Of a fault that no program can show, for which nobody looks."""
-TARGET = "sm_100a"
-"""Target of the bench where none is given: it has every form that is multiplied or read by
-ldmatrix (9.7.14.5.15, Target ISA Notes)."""
-_LINES_TARGETS = ("sm_90", TARGET)
-"""Targets of campaigns where none is given: the first has figures for all of mma.sync, and what it
-lacks the second has. Each fault is planted in the first that can show it."""
-
-
-def bench(options: Bench) -> bool:
-    """Measure and print; tell whether an observable fault was not found, or nothing reached."""
-    if options.names:
-        return list_faults(options)
-    check_conflicts(options, "bench")
-    search = _search_lines if options.lines else _coverage if options.coverage else _search
-    return search(options)
-
-
-def list_faults(options: Bench | Faults) -> bool:
-    """Print the catalogue of planted faults; nothing is found by that."""
-    found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
-    if not found:
-        raise UsageError(f"no planted fault matches {options.only!r}; `warpfuzz faults` lists all")
-    columns = (
-        ReportColumn("fault", "name", whole=True),
-        ReportColumn("where", "place", whole=True),
-        ReportColumn("what happens", "meaning"),
-    )
-    rows = [{"name": one.name, "meaning": one.meaning, "place": one.place.value} for one in found]
-    Report(columns=columns, rows=rows_of(rows)).write(json=options.json)
-    return False
-
-
-def _search(options: Bench) -> bool:
-    begun = time.perf_counter()
-    target, version = _module(options)
-    subjects = chosen(options.only, target=target, version=version)
-    plan = BenchPlan(
-        forms=selected_forms(Selection(), target=target, version=version),
-        target=target,
-        version=version,
-        names=tuple(fault.name for fault, reason in subjects if not reason),
-        columns=tuple(one for one in Contents if one in options.contents) or tuple(Contents),
-        limit=options.limit,
-        baseline_limit=min(options.limit, options.baseline_limit),
-    )
-    seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
-    with _watched("searches", len(seeds), json=options.json) as report:
-        cases, told = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
-    seconds = round(time.perf_counter() - begun, 3)
-    summary = {"cases": cases, "seconds": seconds, **options.picked("seed", "seeds")}
-    found = _measurement_report(plan, subjects, told, summary)
-    found.write(json=options.json)
-    return bool(found.summary and found.summary["missed"])
+# Lines of a campaign's report
 
 
 def _search_lines(options: Bench) -> bool:
@@ -227,30 +186,28 @@ def _search_lines(options: Bench) -> bool:
     tasks: dict[str, LinesTask] = {}
     for target in [options.target] if options.target else _LINES_TARGETS:
         version = version_for(options.ptx_version, options.target or TARGET)
-        for one, reason in chosen(options.only, target=target, version=version):
-            if not reason:
-                task = LinesTask(
-                    name=one.name, guilty=one.guilty, seed=options.seed,
-                    choice=RunnerChoice(
-                        name="sim", target=target, ptx_version=version, faults=(one.name,)
-                    ),
-                    images=options.images, known=known,
-                )  # fmt: skip
-                tasks.setdefault(one.name, task)
+        for fault, reason in chosen(options.only, target=target, version=version):
+            choice = RunnerChoice(
+                name="sim", target=target, ptx_version=version, faults=(fault.name,)
+            )
+            task = LinesTask(
+                name=fault.name, guilty=fault.guilty, choice=choice, known=known,
+                **options.picked("seed", "images"),
+            )  # fmt: skip
+            tasks |= {} if reason or fault.name in tasks else {fault.name: task}
     with _watched("campaigns", len(tasks), json=options.json) as report:
         rows = run_all(lines_of, list(tasks.values()), jobs=options.jobs or cores(), report=report)
-    seen = [one for one in rows if one["found"]]
-    seconds = [taken for one in seen for taken in one["seconds"]]
-    summary = {
-        "cases": sum(one["cases"] for one in rows),
+    seen = [row for row in rows if row["found"]]
+    seconds = [taken for row in seen for taken in row["seconds"]]
+    good = [row["lines"] == 1 and row["named"] for row in rows]
+    summary: Row = {
+        "cases": sum(row["cases"] for row in rows),
         "seconds": round(time.perf_counter() - begun, 3),
         "seed": options.seed,
         "found": len(seen),
-        "one_line": sum(one["lines"] == 1 for one in seen),
-        "named": sum(one["named"] for one in seen),
-        "known": sum(one["known"] for one in seen),
-        "flaky": sum(one["flaky"] for one in seen),
-        "most_lines": max((one["lines"] for one in seen), default=0),
+        "one_line": sum(row["lines"] == 1 for row in seen),
+        **{name: sum(row[name] for row in seen) for name in ("named", "known", "flaky")},
+        "most_lines": max((row["lines"] for row in seen), default=0),
         "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
     Report(
@@ -258,12 +215,10 @@ def _search_lines(options: Bench) -> bool:
             ReportColumn("fault", "name", whole=True),
             ReportColumn("lines", number=True),
             ReportColumn("culprit named", "named"),
-            ReportColumn("what a person reads", lambda row: "\n".join(row["titles"])),
+            ReportColumn("what a person reads", lambda row: "; ".join(row["titles"])),
         ),
-        rows=[
-            ReportRow(data=row, style="" if row["lines"] == 1 and row["named"] else "bad")
-            for row in rows
-        ],
+        rows=[ReportRow(data=row, style="" if is_good else "bad")
+              for row, is_good in zip(rows, good, strict=True)],
         sentences=[
             f"Of {counted(len(rows), 'fault')}, {summary['found']} found in campaigns of "
             f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
@@ -273,34 +228,63 @@ def _search_lines(options: Bench) -> bool:
             "processor time in the median",
         ],
         summary={**summary, "faults": rows},
-    ).write(json=options.json)
-    return not all(one["lines"] == 1 and one["named"] for one in seen)
+    ).write(json=options.json)  # fmt: skip
+    return not all(is_good or not row["found"] for row, is_good in zip(rows, good, strict=True))
+
+
+# What programs reach
 
 
 def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
     forms = selected_forms(Selection(), target=target, version=version)
-    whole = CountedCampaign(
-        forms=forms, target=target, version=version, **options.picked("seed", "programs")
-    )
     count = -(-options.programs // CAMPAIGN_PROGRAMS)
     with _watched("campaigns", count, json=options.json) as report:
-        reached = measure_reach(whole, jobs=options.jobs or cores(), report=report)
-    seconds = time.perf_counter() - begun
-    undrawn = undrawn_forms(target, version)
-    _reach_report(reached, undrawn, options, seconds).write(json=options.json)
-    return not all(one["programs"] for one in reached)
-
-
-def _module(options: Bench) -> tuple[str, str]:
-    target = options.target or TARGET
-    return target, version_for(options.ptx_version, target)
-
-
-@contextmanager
-def _watched(what: str, total: int, *, json: bool) -> Iterator[Advance]:
-    """Show a bar, where a person watches."""
-    with bars(json=json) as progress:
-        progress.start()
-        yield partial(progress.advance, progress.add_task(what, total=total))
+        rows = measure_reach(
+            (forms, target, version, options.seed, options.programs),
+            jobs=options.jobs or cores(), report=report,
+        )  # fmt: skip
+    seconds = round(time.perf_counter() - begun, 3)
+    undrawn = [form.opcode for form in undrawn_forms(target, version)]
+    gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]
+    dimensions = []
+    for dimension, group in groupby(rows, key=itemgetter("dimension")):
+        some = sorted(group, key=itemgetter("programs"))
+        names = [row["name"] for row in some if not row["programs"]]
+        more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
+        dimensions.append({
+            "dimension": dimension,
+            "reached": len(some) - len(names),
+            "of": len(some),
+            "least often": some[0]["programs"],
+            "missing": ", ".join(names[:_SHOWN]) + more,
+        })  # fmt: skip
+    columns = (
+        ReportColumn("dimension"),
+        *(ReportColumn(name, number=True) for name in ("reached", "of", "least often")),
+        ReportColumn("missing"),
+    )
+    sentence = (
+        f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
+        f"{len(rows) - len(gaps):,} of {len(rows):,} features reached"
+    )
+    if gaps:
+        sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
+    if undrawn:
+        sentence += f". {counted(len(undrawn), 'form')} left out: nobody measured what they compute"
+    Report(
+        rows=rows_of(rows),
+        before=[Section(columns=columns, rows=rows_of(dimensions))],
+        sentences=[sentence],
+        summary={
+            "cases": options.programs,
+            "seconds": seconds,
+            "seed": options.seed,
+            "faults": [],
+            "programs": options.programs,
+            "missing": gaps,
+            "not_drawn": undrawn,
+        },
+    ).write(json=options.json)
+    return bool(gaps)

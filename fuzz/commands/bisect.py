@@ -6,10 +6,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -28,7 +27,7 @@ from fuzz.compilers.bisection import (
     repeats_for,
     shown_by,
 )
-from fuzz.compilers.members import Member, MemberRunner, device_of, expansion_asker
+from fuzz.compilers.members import Member, MemberRunner, device_of
 from fuzz.findings.case import ReplayOptions, is_by_hand, is_runnable, replay_options, subject_for
 from fuzz.findings.replay import ModuleProbe, is_expansion, words_of
 from fuzz.findings.verdicts import Answer, Basis, CannotBeAskedError, Rerun, asked, by_way, probe
@@ -40,12 +39,11 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.program.program import requirements
-from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import FaultPlace, by_name
+from runners.foreign import Rewriter, RewritingRunner
 from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
-from runners.ptx_pass import Rewriter, RewritingRunner
 from runners.toolchains import DRIVER
 
 _ON_A_GPU = 1_000
@@ -59,13 +57,13 @@ Ask = Callable[[Member, int], tuple[Counter[Rerun], str]]
 def bisect_case(options: Bisect) -> bool:
     """Bisect a finding; tell whether any compiler disagrees with the ISA."""
     entry, made = named_entry(options.case, options.corpus), replay_options(options)
+    runs = is_runnable(entry)
     wanted = parse_levels(options.levels)
-    selected = made.compilers(entry, options.compilers, runs=is_runnable(entry))
+    selected = made.compilers(entry, options.compilers, runs=runs)
     _check(entry, selected, options)
-    candidates = list(selected.candidates)
-    rate = rate_of(entry.finding)
-    on_gpu = is_runnable(entry) and made.choice(entry, compiled=False).name == "cuda"
-    runs = options.times or max(repeats_for(rate), _ON_A_GPU if on_gpu and rate == 1 else 0)
+    candidates, rate = list(selected.candidates), rate_of(entry.finding)
+    on_gpu = runs and made.choice(entry, compiled=False).name == "cuda"
+    times = options.times or max(repeats_for(rate), _ON_A_GPU if on_gpu and rate == 1 else 0)
     started = time.monotonic()
     modules: dict[int, str] = {}
     found_with = {verdict.version for verdict in entry.finding.runners}
@@ -75,28 +73,26 @@ def bisect_case(options: Bisect) -> bool:
         if one.here is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
     ]
     with (
-        _asking(entry, made, options.disassembler) as (ask, device),
-        fetcher(fetched_compiler, json=options.json) as fetch_one,
+        _asking(entry, made) as (ask, device),
+        fetcher(fetched_compiler, json=options.json) as fetch,
     ):
 
         def sample(index: int, level: int, most: int) -> Counter[Rerun]:
-            one = candidates[index] = fetched(candidates[index], fetch_one)
+            one = candidates[index] = fetched(candidates[index], fetch)
             assert one.here is not None
             member = Member(toolchain=one.here, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
-            try:
+            with closing(member):
                 found, modules[index] = ask(member, most)
-                return found
-            finally:
-                member.close()
+            return found
 
         def of_driver(level: int) -> Answer:
             member = Member(toolchain=DRIVER, level=level)
-            return asked(lambda most: ask(member, most)[0], times=runs)
+            return asked(lambda most: ask(member, most)[0], times=times)
 
         columns = [
-            bisect(sample, versions=len(candidates), level=level, at_hand=at_hand, times=runs)
+            bisect(sample, versions=len(candidates), level=level, at_hand=at_hand, times=times)
             for level in wanted
             if candidates
         ]
@@ -106,29 +102,45 @@ def bisect_case(options: Bisect) -> bool:
     changed = options.variant, options.target, options.ptx_version, options.faults
     if not any((*changed, options.ptx_pass, options.front_end)):
         _keep(entry, conclusion, device)
+    answers = conclusion.answers
+    good = [one.executions for one in answers if one.known and not one.bad]
     row = {
         **_row(entry, conclusion, modules),
-        "runs": runs,
-        "good_executions": _behind_good(conclusion),
+        "runs": times,
+        "good_executions": min(good, default=0),
         "rate": rate,
-        "missed": missed(rate, runs),
+        "missed": missed(rate, times),
         "seconds": round(time.monotonic() - started, 3),
         "sentence": conclusion.sentence,
     }
     Report(
         before=[_section(entry, conclusion, modules)],
         rows=[ReportRow(data={"bisect": row}, listed=False)],
-        sentences=[*_sentences(entry, conclusion, runs=runs, rate=rate)],
+        sentences=[*_sentences(row, ran=runs)],
     ).write(json=options.json)
-    way, least = Basis.COMPARED if is_runnable(entry) else Basis.JUDGED, options.at_least or 1
-    count = sum(one.way is way for one in conclusion.answers)
+    way, least = Basis.COMPARED if runs else Basis.JUDGED, options.at_least or 1
+    count = sum(one.way is way for one in answers)
     if not conclusion.bad and count < least:
-        reasons = distinct(one.reason for one in conclusion.answers)
+        reasons = distinct(one.reason for one in answers)
         raise InfrastructureError(
-            f"{count} of {counted(len(conclusion.answers), 'build')} were {way.value}, and "
-            f"--at-least asks for {least}{''.join(f'; {reason}' for reason in reasons)}"
+            f"{count} of {counted(len(answers), 'build')} were {way.value}, and --at-least asks "
+            f"for {least}{''.join(f'; {reason}' for reason in reasons)}"
         )
     return conclusion.bad
+
+
+def _sentences(row: Mapping[str, Any], *, ran: bool) -> Iterator[str]:
+    yield row["sentence"]
+    if ran and (good := row["good_executions"]):
+        yield (
+            f"Each right build ran at least {good:,} times without a failure. One that fails in "
+            f"{shown_by(good):.2%} of its runs would have failed with a probability of 95 %."
+        )
+    if row["rate"] < 1:
+        yield (
+            f"It fails in {row['rate']:.1%} of runs; {row['runs']} runs of each miss that with a "
+            f"probability of {row['missed']:.2g}."
+        )
 
 
 def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
@@ -153,14 +165,17 @@ def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    runs, note, name = is_runnable(entry), is_expansion(entry), f"finding {entry.id}"
+    runs, name = is_runnable(entry), f"finding {entry.id}"
+    if is_expansion(entry):
+        raise UsageError(
+            f"{name} is a note of which machine instructions compilers chose, of a campaign before "
+            "2026-11-29, and no disagreement; bisect another finding"
+        )
     by_hand = f"{name} was written by hand, and its module is run as it is; leave it out"
     for option, refused, why in (
         ("ptx_version", is_by_hand(entry), by_hand),
         ("target", is_by_hand(entry), by_hand),
         ("runner", not runs, f"{name} is of what compilers make of a module; leave it out"),
-        ("disassembler", not note, f"{name} is no note of changed machine code; leave it out"),
-        ("target", note, f"{name} is about the machine code of its target; leave it out"),
     ):
         if refused and (value := getattr(options, option)) is not None:
             raise UsageError(f"{options.spelled(option)} {value} cannot be: {why}")
@@ -172,7 +187,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
 
 
 def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
-    names, first = conclusion.names, conclusion.first
+    names = conclusion.names
     ways = Counter(one.way for one in conclusion.answers)
     return {
         "id": entry.id,
@@ -180,7 +195,7 @@ def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> di
         "family": entry.finding.identity.text,
         "course": conclusion.progression.value,
         "flaky": conclusion.flaky,
-        "first": None if first is None else first._asdict(),
+        "first": conclusion.first,
         "driver": {f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()},
         "levels": [
             {
@@ -209,23 +224,26 @@ def _answer_row(cell: Answer) -> dict[str, object]:
 
 def _section(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> Section:
     names, driver = conclusion.names, conclusion.driver
-    levels = [f"-O{one.level}" for one in conclusion.columns] or [f"-O{one}" for one in driver]
-    rows: list[dict[str, Any]] = [
-        {"compiler": compiler_words(names[index]), "module": modules.get(index, "")}
-        | {f"-O{column.level}": column.cells.get(index) for column in conclusion.columns}
-        for index in sorted({index for column in conclusion.columns for index in column.cells})
+    cells = [
+        (index, f"-O{column.level}", cell)
+        for column in conclusion.columns
+        for index, cell in column.cells.items()
     ]
-    if driver:
-        cells = {f"-O{level}": cell for level, cell in driver.items()}
-        rows.append({"compiler": "driver", "module": ""} | cells)
+    cells += [(len(names), f"-O{level}", cell) for level, cell in driver.items()]
+    rows: dict[int, dict[str, Any]] = {}
+    for index, level, cell in sorted(cells, key=lambda at: at[:2]):
+        name = compiler_words([*names, "driver"][index])
+        row = rows.setdefault(index, {"compiler": name, "module": modules.get(index, "")})
+        row[level] = cell
+    levels = sorted({level for _, level, _ in cells})
     return Section(
         heading=f"{entry.id}  {kinds.sentence(entry.finding)}",
         columns=(
             ReportColumn("compiler", whole=True),
-            *(ReportColumn(name, partial(_shown, name)) for name in levels),
+            *(ReportColumn(level, partial(_shown, level)) for level in levels),
             ReportColumn("module"),
         ),
-        rows=rows_of(rows),
+        rows=rows_of(rows.values()),
     )
 
 
@@ -239,50 +257,10 @@ def _shown(name: str, row: Mapping[str, Answer | None]) -> Text:
     return Text(label if cell.flaky else f"{label} ({often} failed)", style=style)
 
 
-def _sentences(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> Iterator[str]:
-    yield conclusion.sentence
-    # How many builds were right, how many wrong, and of how many nothing is known.
-    answers = conclusion.answers
-    known = [one for one in answers if one.known]
-    wrong = sum(one.bad for one in known)
-    ran = is_runnable(entry) and not is_expansion(entry)
-    said = [f"{len(known)} looked at"]
-    if conclusion.bad or ran:
-        said = [f"{len(known) - wrong} right", f"{wrong} wrong"]
-    if len(known) < len(answers):
-        said.append(f"{len(answers) - len(known)} could not be asked")
-    what = counted(len(answers), "build") if ran else f"{len(answers)} times assembled, not run"
-    yield f"{what}: {', '.join(said)}."
-    good = _behind_good(conclusion)
-    if good and is_runnable(entry):
-        yield (
-            f"Each right build ran at least {good:,} times without a failure. One that fails in "
-            f"{shown_by(good):.2%} of its runs would have failed with a probability of 95 %."
-        )
-    if rate < 1:
-        yield (
-            f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
-            f"{missed(rate, runs):.2g}."
-        )
-
-
-def _behind_good(conclusion: Conclusion) -> int:
-    """Return the fewest executions behind an answer that nothing is wrong; 0 if there is none."""
-    good = (one for one in conclusion.answers if one.known and not one.bad)
-    return min((one.executions for one in good), default=0)
-
-
 @contextmanager
-def _asking(
-    entry: Entry, options: ReplayOptions, disassembler: Path | None
-) -> Iterator[tuple[Ask, str]]:
+def _asking(entry: Entry, options: ReplayOptions) -> Iterator[tuple[Ask, str]]:
     """Give what asks compilers about a finding, and the open device on which it does, if any."""
-    if is_expansion(entry):
-        version = options.ptx_version or entry.finding.ptx_version
-        note = expansion_asker(entry, find_disassembler(disassembler), version)
-        module = f"{entry.finding.target}, {version}"
-        yield lambda member, _: (Counter([note(member)]), module), ""
-    elif not is_runnable(entry):
+    if not is_runnable(entry):
         yield _of_module(entry, options), ""
     else:
         # The compilers that are asked may be front ends themselves.

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -27,6 +28,7 @@ from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
 from fuzz.findings.verdicts import differences, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Conform
 from fuzz.output import Report, Test, check_output, counted, emit, say, tap_test
 from fuzz.runner import (
@@ -70,15 +72,12 @@ _SAID_CHARACTERS = 300
 _TABLE = "forms"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FormAsked:
+class FormAsked(NamedTuple):
     """What came of a form."""
 
-    outcome: str
-    """One of OUTCOMES."""
-    said: str = ""
-    """What is wrong, or what the runner says."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    outcome: str  # one of OUTCOMES
+    said: str = ""  # what is wrong, or what the runner says
+    files: Mapping[str, bytes] = {}
     """Of what does not pass: the module, and an image with what must come out and what did."""
 
 
@@ -92,7 +91,7 @@ def asked(runner: Runner, item: Item, module: Module, *, count: int) -> FormAske
     if again.outcome == first.outcome:
         return first
     said = f"{again.outcome} the second time, and before: {first.outcome}: {first.said}"
-    return FormAsked(outcome=Kind.FLAKY.value, said=said, files={**again.files, **first.files})
+    return FormAsked(Kind.FLAKY.value, said, {**again.files, **first.files})
 
 
 def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAsked:
@@ -102,21 +101,20 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
     ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
     if isinstance(ran, Failure):
         if ran.trouble is Trouble.UNSUPPORTED:
-            return FormAsked(outcome=NOT_IMPLEMENTED, said=_said(ran))
+            return FormAsked(NOT_IMPLEMENTED, _said(ran))
         if ran.trouble is Trouble.HANG and not isinstance(compiled, Failure):
             alone = runner.run(compiled, images[:1])
             if isinstance(alone, Ran):
                 said = f"{ran.message}, and one image of {len(images)} takes {alone.seconds:.1f} s"
-                return FormAsked(outcome=SLOW, said=said)
-        files = _files(kernel, images[0])
-        return FormAsked(outcome=kind_of_failure(ran).value, said=_said(ran), files=files)
+                return FormAsked(SLOW, said)
+        return FormAsked(kind_of_failure(ran).value, _said(ran), _files(kernel, images[0]))
     assert not isinstance(compiled, Failure)
     target = compiled.oracle_target
     expected = execute(program, images, target=target).images
     kinds = judge(program, images, ran.images, target=target, expected=expected)
     worst = worst_of(kinds)
     if worst is None:
-        return FormAsked(outcome=MODEL if has_figures(program, target=target) else PERMITTED)
+        return FormAsked(MODEL if has_figures(program, target=target) else PERMITTED)
     number = kinds.index(worst)
     found = list(differences(program, expected[number], ran.images[number]))
     outcome, many = PERMITTED, f"{kinds.count(worst)} of {counted(len(images), 'image')}"
@@ -130,18 +128,13 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
         outcome = WRONG
     ways = _ways(item, [one.byte for one in found])
     permits = ", which the ISA permits" if outcome == PERMITTED else ""
-    return FormAsked(
-        outcome=outcome,
-        said=f"{many}{ways}: {found[0]}{permits}",
-        files=_files(kernel, images[number], expected[number], ran.images[number]),
-    )
+    files = _files(kernel, images[number], expected[number], ran.images[number])
+    return FormAsked(outcome, f"{many}{ways}: {found[0]}{permits}", files)
 
 
 def _said(failure: Failure) -> str:
-    """Return a failure with the end of what was said, where the errors stand.
-
-    Of what Python says of an exception, that is the last line.
-    """
+    """Return a failure with the end of what was said, where the errors stand."""
+    # Of what Python says of an exception, that is the last line.
     before, _, stack = failure.detail.partition("Traceback (most recent call last):")
     last = stack.rstrip().rpartition("\n")[2]
     words, said = " ".join(f"{before} {last}".split()), failure.message
@@ -200,8 +193,7 @@ def conform(options: Conform) -> bool:
     started = time.monotonic()
     expected: dict[str, str] = {}
     path = options.expectations
-    if path is None and options.update_expectations:
-        raise UsageError("--update-expectations changes the file of --expectations; name one")
+    check_conflicts(options, "conform")
     if path is not None and (path.exists() or not options.update_expectations):
         expected = read_expectations(path)
     if options.update_expectations:
@@ -225,10 +217,14 @@ def conform(options: Conform) -> bool:
             )
         report = _Conformance(options, expected)
         report.tell("TAP version 14", f"1..{len(forms)}")
+        timed = _timer(ready.runner, module, options.images)
+        workers = min(options.workers, len(forms))
+        begin = (make_here, choice, _timer, module, options.images)
         try:
-            answers = _answers(ready.runner, choice, module, forms, options)
-            for form, (came, seconds) in zip(forms, answers, strict=True):
-                report.add(form, came, seconds)
+            with process_pool(workers, *begin) if workers > 1 else nullcontext() as pool:
+                answers = map(timed, forms) if pool is None else pool.map(_timed_there, forms)
+                for form, (came, seconds) in zip(forms, answers, strict=True):
+                    report.add(form, came, seconds)
         except (KeyboardInterrupt, SystemExit):
             report.bail_out(len(forms))
             raise
@@ -238,18 +234,6 @@ def conform(options: Conform) -> bool:
         left = [form.opcode for form in unjudged(module) if form in selected]
         report.end(ready, module, time.monotonic() - started, untested, left)
     return bool(report.failed)
-
-
-def _answers(
-    runner: Runner, choice: RunnerChoice, module: Module, forms: Sequence[Form], options: Conform
-) -> Iterator[tuple[FormAsked, float]]:
-    """Iterate over what came of forms, in their order, and the seconds that each took."""
-    workers = min(options.workers, len(forms))
-    if workers == 1:
-        yield from map(_timer(runner, module, options.images), forms)
-        return
-    with process_pool(workers, make_here, choice, _timer, module, options.images) as pool:
-        yield from pool.map(_timed_there, forms)
 
 
 def _timer(runner: Runner, module: Module, count: int) -> Callable[[Form], tuple[FormAsked, float]]:

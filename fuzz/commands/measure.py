@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
@@ -36,10 +36,9 @@ from fuzz.output import (
     typed,
 )
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, make_here, opened
-from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module, parse_release, parse_target
-from oracle.measuring.inference import Contradiction, module_of_all, units_of
+from oracle.measuring.inference import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler
@@ -47,63 +46,54 @@ from runners.compilers import find_assembler, select
 from runners.processes import process_pool
 from strategies.programs import is_valued
 
-_IMAGES = {"cuda": 1_048_576, "sim": 1_024}
+_IMAGES = {"cuda": 1_048_576}
 """Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
+_COLUMNS = (
+    *(ReportColumn(name) for name in ("figure", "value", "model")),
+    ReportColumn("probes against others", number=True),
+    ReportColumn("not told apart"),
+)
+
+
+class _MeasuredCode(NamedTuple):
+    """What was found out of the code of one compiler."""
+
+    ready: OpenRunner
+    known: Model
+    release: str  # of CUDA of the compiler; empty if the device reads the PTX itself
+    compiler: str  # as it is shown; empty where none was named
+    results: list[MeasuredResult]
 
 
 def measure_device(options: Measure) -> bool:
     """Measure, print what was found, and write the model; tell whether it is another than known."""
     check_output("--output", options.output)
-    measured: list[_Measured] = []
-    started = time.monotonic()
+    check_conflicts(options, "measure")
+    measured: list[_MeasuredCode] = []
+    started, stopped = time.monotonic(), True
     try:
         for assembler in _assemblers(options):
             _measure(assembler, options, measured)
-    except (KeyboardInterrupt, SystemExit):
-        # What was measured until then is so, and may have taken an hour.
-        if measured:
-            _end(measured, options, time.monotonic() - started, stopped=True)
-        raise
-    return _end(measured, options, time.monotonic() - started)
+        stopped = False
+    finally:
+        # What was measured until an interrupt is so, and may have taken an hour.
+        differs = bool(measured) and _end(measured, options, time.monotonic() - started, stopped)
+    return differs
 
 
 def _assemblers(options: Measure) -> Sequence[Assembler | None]:
     """Return the assemblers whose code is measured, older ones first; None is the driver's."""
     if options.compilers is None:
         return [None if options.assembler is None else find_assembler(options.assembler)]
-    check_conflicts(options, "measure")
     selected = select(options.compilers)
     found = [one if isinstance(one, Assembler) else None for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 
-@dataclass(kw_only=True)
-class _Measured:
-    """What was found out of the code of one compiler."""
-
-    ready: OpenRunner
-    known: Model
-    release: str  # Release of CUDA of the compiler; empty if the device reads the PTX itself
-    compiler: str  # As it is shown; empty where none was named
-    results: list[MeasuredResult] = field(default_factory=list)
-
-    @property
-    def model(self) -> Model:
-        day = datetime.now(tz=UTC).date().isoformat()
-        with_ = f", {self.compiler}" if self.compiler else ""
-        source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
-        # Not that of the relative whose figures are built in: `--model` asks for the device's own.
-        target = f"sm_{parse_target(self.known.target).number}"
-        is_gpu = self.ready.choice.name == "cuda"
-        confidence = Confidence.MEASURED if is_gpu else Confidence.SIMULATED
-        return measured_model(target, self.results, source, confidence)
-
-
-def _measure(assembler: Assembler | None, options: Measure, measured: list[_Measured]) -> None:
+def _measure(assembler: Assembler | None, options: Measure, measured: list[_MeasuredCode]) -> None:
     choice = RunnerChoice(
-        name=hardware_runner(options.runner), target=options.target,
-        ptx_version=options.ptx_version, faults=options.faults, device=options.device,
-        assembler=assembler,
+        name=hardware_runner(options.runner), assembler=assembler,
+        **options.picked("target", "ptx_version", "faults", "device"),
     )  # fmt: skip
     most = None if assembler is None else assembler.highest_version
     with opened(choice) as ready, ExitStack() as stack:
@@ -127,24 +117,31 @@ def _measure(assembler: Assembler | None, options: Measure, measured: list[_Meas
             seed=options.seed, map_fits=map_fits,
         )  # fmt: skip
         compiler = "" if assembler is None else assembler.named
-        now = _Measured(
-            ready=ready, known=known, release=device.compiled.release, compiler=compiler
-        )
+        now = _MeasuredCode(ready, known, device.compiled.release, compiler, [])
         measured.append(now)
         if not options.json:
             say(f"Measuring {ready.device}{f' with code of {compiler}' if compiler else ''}.")
         for result in measurer.measure(units):
             now.results.append(result)
-            row = {**_as_json(result), **({"compiler": compiler} if compiler else {})}
-            _unit_report(result, row).write(json=options.json)
+            _unit_report(result, compiler).write(json=options.json)
+
+
+def _model(measured: _MeasuredCode) -> Model:
+    ready, known, _, compiler, results = measured
+    day = datetime.now(tz=UTC).date().isoformat()
+    source = ", ".join(filter(None, (f"warpfuzz measure, {ready.device}", compiler, day)))
+    # Not that of the relative whose figures are built in: `--model` asks for the device's own.
+    target = f"sm_{parse_target(known.target).number}"
+    is_gpu = ready.choice.name == "cuda"
+    confidence = Confidence.MEASURED if is_gpu else Confidence.SIMULATED
+    return measured_model(target, results, source, confidence)
 
 
 def _end(
-    measured: Sequence[_Measured], options: Measure, seconds: float, *, stopped: bool = False
+    measured: Sequence[_MeasuredCode], options: Measure, seconds: float, stopped: bool
 ) -> bool:
     """Print the sum, and write the file; tell whether something is another than known."""
-    # `stopped`: whether a signal ended it before all units were measured.
-    ready, known = measured[-1].ready, measured[-1].known
+    ready, known, output = measured[-1].ready, measured[-1].known, options.output
     results = [result for one in measured for result in one.results]
     refused = sum(result.contradiction is not None for result in results)
     figures = [figure for result in results for figure in result.figures.values()]
@@ -152,13 +149,12 @@ def _end(
     same, open_ = sum(figure.is_known for figure in told), len(figures) - len(told)
     images = sum(result.images for result in results)
     ordered = sorted(measured, key=lambda one: parse_release(one.release or "unknown"))
-    model = joined_model([(one.release, one.model) for one in ordered])
-    output = options.output
+    model = joined_model([(one.release, _model(one)) for one in ordered])
     sentences = [f"Stopped before the end, after {counted(len(results), 'unit')}."] * stopped
     sentences.append(
         f"{same} of {counted(len(told), 'figure')} as in the model of {known.base}"
-        + (f"; {open_} more not told apart from other values" if open_ else "")
-        + (f"; {counted(refused, 'unit')} refused" if refused else "")
+        + f"; {open_} more not told apart from other values" * bool(open_)
+        + f"; {counted(refused, 'unit')} refused" * bool(refused)
         + f". {images:,} random images agree. {seconds:.0f} s."
     )
     if output is not None:
@@ -170,9 +166,7 @@ def _end(
         module = module_of_all(ready.target)
         judged = [form for form in FORMS if form.is_product and is_valued(form, module)]
         left = sum(not model.judges(form) for form in judged)
-        rest = (
-            f", and leaves out {counted(left, 'form')} of which it has no figures" if left else ""
-        )
+        rest = f", and leaves out {counted(left, 'form')} of which it has no figures" * bool(left)
         sentences.append(f"Written to {output}: `{command}` judges by it{rest}.")
         if model.confidence is not Confidence.MEASURED:
             sentences.append(f"Its figures are marked {model.confidence}: no GPU was measured.")
@@ -187,25 +181,46 @@ def _end(
     return bool(refused) or not all(figure.is_known for figure in figures)
 
 
-def _as_json(result: MeasuredResult) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
+def _unit_report(result: MeasuredResult, compiler: str) -> Report:
+    def json(value: Any) -> Any:
         return asdict(value) if isinstance(value, NanRule) else value
 
-    refusal = result.contradiction
-    return {
-        "unit": result.unit.name,
-        "probes": result.probes,
-        "images": result.images,
-        "figures": {
-            name: {
-                "value": plain(figure.chosen), "known": plain(figure.known),
-                "same": figure.is_known, "refuting": figure.refuting,
-                "not_told_apart": list(map(plain, figure.rivals)),
-            }
-            for name, figure in result.figures.items()
-        },
+    name, refusal = result.unit.name, result.contradiction
+    of_json = {
+        of: {
+            "value": json(figure.chosen), "known": json(figure.known), "same": figure.is_known,
+            "refuting": figure.refuting, "not_told_apart": list(map(json, figure.rivals)),
+        }
+        for of, figure in result.figures.items()
+    }  # fmt: skip
+    row: dict[str, Any] = {
+        "unit": name, "probes": result.probes, "images": result.images, "figures": of_json,
         "refused": None if refusal is None else asdict(refusal),
     }  # fmt: skip
+    rows = [ReportRow(data=row | ({"compiler": compiler} if compiler else {}))]
+    if refusal is not None:
+        text = (
+            f"{name}: refused. No rule that a model can express gives what the device returns for "
+            f"{counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one shows "
+            f"{refusal.family}; --json has its products."
+        )
+        return Report(rows=rows, sentences=[Text(text, style="bad"), ""])
+    figures = [
+        {
+            "figure": of.replace("_", " "),
+            "value": _shown(figure.chosen),
+            "model": "same" if figure.is_known else Text(_shown(figure.known), "worst"),
+            "probes against others": figure.refuting or "",
+            "not told apart": ", ".join(map(_shown, figure.rivals)),
+        }
+        for of, figure in result.figures.items()
+    ]
+    images = counted(result.images, "random image")
+    return Report(
+        before=[Section(heading=name, columns=_COLUMNS, rows=rows_of(figures))],
+        rows=rows,
+        sentences=[f"{counted(result.probes, 'probe')}, and {images}: 0 differ.", ""],
+    )
 
 
 def _shown(value: Any) -> str:
@@ -213,54 +228,3 @@ def _shown(value: Any) -> str:
         kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
         return f"{kept}; invalid {value.invalid:#x}"
     return f"{value:#x}" if isinstance(value, int) and value > 999 else str(value).lower()
-
-
-_COLUMNS = (
-    *(ReportColumn(name) for name in ("figure", "value", "model")),
-    ReportColumn("probes against others", number=True),
-    ReportColumn("not told apart"),
-)
-
-
-def _unit_report(result: MeasuredResult, row: Mapping[str, Any]) -> Report:
-    rows, refusal = [ReportRow(data=row, listed=False)], result.contradiction
-    if refusal is not None:
-        return Report(rows=rows, sentences=[Text(_refusal(result, refusal), style="bad"), ""])
-    figures = [
-        {
-            "figure": name.replace("_", " "),
-            "value": _shown(figure.chosen),
-            "model": "same" if figure.is_known else Text(_shown(figure.known), "worst"),
-            "probes against others": figure.refuting or "",
-            "not told apart": _not_told_apart(figure.rivals),
-        }
-        for name, figure in result.figures.items()
-    ]
-    images = counted(result.images, "random image")
-    return Report(
-        before=[Section(heading=result.unit.name, columns=_COLUMNS, rows=rows_of(figures))],
-        rows=rows,
-        sentences=[f"{counted(result.probes, 'probe')}, and {images}: 0 differ.", ""],
-    )
-
-
-def _not_told_apart(others: Sequence[Any]) -> str:
-    if len(others) > 3 and all(isinstance(one, int) for one in others):
-        return f"{len(others)} from {min(others)} to {max(others)}"
-    return ", ".join(map(_shown, others))
-
-
-def _refusal(result: MeasuredResult, refusal: Contradiction) -> str:
-    d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
-    products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
-    returned, nearest = (
-        "" if one is None else f"{one:#0{d.bits // 4 + 2}x}"
-        for one in (refusal.returned, refusal.nearest)
-    )
-    return (
-        f"{result.unit.name}: refused. No rule that a model can express gives what the device "
-        f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
-        f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
-        f"C {refusal.c:#x} ({c.name}): the device returns {returned}"
-        + (f", and the nearest figures give {nearest}." if nearest else ".")
-    )

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from corpus import Corpus, create_corpus
+from corpus import create_corpus
 from corpus.known import known_with
-from corpus.store import MANIFEST
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
@@ -83,14 +82,13 @@ _KEPT: Mapping[str, type] = {
     "--opt": int,
 }
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
-
-
 _BEGINNING = (
     *("runner", "seed", "only", "target", "ptx_version", "model", "shard", "compilers", "levels"),
     *("faults", "ptx_pass", "front_ends", "assemblers", "include_undefined", "device_reference"),
 )
 """Options that say which campaign is meant: with one of them, `--resume` begins it where none is
 yet, as a job does that may be put back into the queue."""
+_ANOTHER = "--new in place of --resume begins another campaign there (the findings stay)"
 
 
 def run_campaign(options: Run) -> bool:
@@ -101,31 +99,7 @@ def run_campaign(options: Run) -> bool:
 
 
 def _run(options: Run, stack: ExitStack) -> bool:
-    corpus = state = store = None
-    lost = ""
-    begins = any(map(options.is_set, _BEGINNING))
-    if options.resume and not begins and not holds_campaign(options.corpus):
-        raise UsageError(
-            "no campaign is in "
-            f"{options.corpus}, so none can be resumed; check the folder (--corpus), or also give "
-            f"options for the campaign to begin there, such as --runner, --seed or --only"
-        )
-    if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
-        corpus, store = _opened(options.corpus, stack)
-        if options.resume:
-            state, lost = store.load()
-            if lost:
-                say(f"{lost}; the state saved before it is used", stderr=True)
-        elif not options.new:
-            folder = options.corpus
-            resume, new = (
-                typed(("warpfuzz", "run", option, "--corpus", folder))
-                for option in ("--resume", "--new")
-            )
-            raise UsageError(
-                f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` "
-                "begins another there (findings stay); or give another folder with --corpus"
-            )
+    store, state, lost = _there(options, stack)
     if state is not None:
         options = resumed(options, state)
     elif options.resume:
@@ -162,8 +136,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
             f"{facts.device} computes, and `--model FILE` judges by it.",
             stderr=True,
         )
-    if corpus is None or store is None:
-        corpus, store = _opened(options.corpus, stack)
+    corpus = create_corpus(options.corpus, generator=generator())
+    store = store or stack.enter_context(CampaignStore(corpus.path))
     if state is None:
         if store.abandon():
             kept = store.folder / ABANDONED
@@ -171,30 +145,16 @@ def _run(options: Run, stack: ExitStack) -> bool:
         store.forget()
     watcher = watching(json=options.json)
     stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
+    failure = None
     with watcher:
         campaign = Campaign(
-            pool,
-            facts,
-            check=check,
-            budget=budget,
-            corpus=corpus,
-            known=known,
-            observer=watcher,
-            store=store,
-            state=state,
-            shard=shard,
-        )
-        failure = None
+            pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
+            store=store, state=state, shard=shard,
+        )  # fmt: skip
         try:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
                 campaign.run()
-            for path in (corpus.path / MANIFEST, corpus.findings):
-                if not path.exists():
-                    raise InfrastructureError(
-                        f"{path} is not there (any more), and what was stored may be "
-                        "lost; begin again with another folder (--corpus)"
-                    )
         except (WarpfuzzError, OSError) as error:
             # What was found until then is reported all the same.
             failure = error
@@ -212,11 +172,40 @@ def _run(options: Run, stack: ExitStack) -> bool:
     return bool(status.findings)
 
 
+def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None, str]:
+    """Return the campaign of the corpus, locked, its state where it goes on, and what was lost."""
+    holds, folder = holds_campaign(options.corpus), options.corpus
+    if options.resume and not holds and not any(map(options.is_set, _BEGINNING)):
+        raise UsageError(
+            f"no campaign is in {folder}, so none can be resumed; check the folder (--corpus), or "
+            "also give options for the campaign to begin there, such as --runner, --seed or --only"
+        )
+    if not folder.is_dir() or not (options.resume or holds):
+        return None, None, ""
+    corpus = create_corpus(folder, generator=generator())
+    store = stack.enter_context(CampaignStore(corpus.path))
+    if options.resume:
+        state, lost = store.load()
+        if lost:
+            say(f"{lost}; the state saved before it is used", stderr=True)
+        return store, state, lost
+    if not options.new:
+        resume, new = (
+            typed(("warpfuzz", "run", option, "--corpus", folder))
+            for option in ("--resume", "--new")
+        )
+        raise UsageError(
+            f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another "
+            "there (findings stay); or give another folder with --corpus"
+        )
+    return store, None, ""
+
+
 def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
     """Return options with the runner, and the one level or the matrix of compilers."""
     levels = () if options.levels is None else parse_levels(options.levels)
-    matrix = options.compilers is not None
-    if not matrix and (len(front_ends) > 1 or len(levels) > 1):
+    matrix = options.compilers is not None or len(front_ends) > 1
+    if not matrix and len(levels) > 1:
         if not front_ends:
             raise UsageError(
                 f"--opt {options.levels} names several levels; give 0, 1, 2 or 3, or name what "
@@ -254,32 +243,23 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
         return Instructions(
             assemblers=tuple(map(find_assembler, options.assemblers or (None,))),
-            seed=seed,
-            selection=selection,
-            target=options.target,
-            ptx_version=options.ptx_version,
-        )
+            seed=seed, selection=selection, **options.picked("target", "ptx_version"),
+        )  # fmt: skip
+    name = options.runner or ""
     choice = RunnerChoice(
-        name=options.runner or "",
-        identity=""
-        if options.runner in ("ptxas", *BUILT_IN)
-        else identity_of(options.runner or ""),
-        layout=seed % LAYOUTS if options.runner == "sim" else 0,
+        name=name,
+        identity="" if name in ("ptxas", *BUILT_IN) else identity_of(name),
+        layout=seed % LAYOUTS if name == "sim" else 0,
         **options.picked("target", "ptx_version", "model"),
     )
-    if options.matrix:
-        members = _compilers(options, front_ends)
+    members = _members(options, front_ends) if options.matrix else None
     if choice.model is not None:
         judge_by(Path(choice.model))
-    if options.matrix:
+    if members is not None:
         from fuzz.checks.compilers import Compilers
 
         return Compilers(
-            choice=choice,
-            members=members,
-            seed=seed,
-            selection=selection,
-            wanted=options.chosen,
+            choice=choice, members=members, seed=seed, selection=selection, wanted=options.chosen
         )
     from fuzz.checks.programs import Programs
     from fuzz.screening.examining import IdleScreening
@@ -288,12 +268,10 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
     if options.assemblers:
         assembler = named_assembler(options.assemblers[0], elsewhere=options.fleet is not None)
     # The simulated device has no idle time; what a front end compiles is no screening kernel.
-    idles = options.runner == "cuda" and options.screen and not front_ends
+    idles = name == "cuda" and options.screen and not front_ends
     return Programs(
         choice=replace(
-            choice,
-            assembler=assembler,
-            front_end=front_ends[0] if front_ends else None,
+            choice, assembler=assembler, front_end=front_ends[0] if front_ends else None,
             **options.picked("faults", "ptx_pass", "level"),
         ),
         seed=seed,
@@ -301,10 +279,10 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         undefined=options.include_undefined,
         idle=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
-    )
+    )  # fmt: skip
 
 
-def _compilers(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Member, ...]:
+def _members(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Member, ...]:
     if front_ends:
         selected = front_ends_selected(front_ends)
     else:
@@ -325,43 +303,36 @@ def resumed(options: Run, state: State) -> Run:
         try:
             check_named(before["--runner"], ("ptxas", *BUILT_IN))
         except UsageError as error:
-            raise InfrastructureError(
-                f"of the campaign's state: {error}; --new in place of --resume begins another "
-                "campaign there (the findings stay)"
-            ) from None
-    if before["--compilers"] and options.compilers is None:
-        raise UsageError(
-            f"the campaign compares the compilers {before['--compilers']}; name them again with "
-            "--compilers, and their options (what a corpus names is not run by itself)"
-        )
+            raise InfrastructureError(f"of the campaign's state: {error}; {_ANOTHER}") from None
     names = ["runner", "target", "ptx_version", "only", "shard"]
+    own: dict[str, Any] = {}
     if options.compilers is None:
+        if before["--compilers"]:
+            raise UsageError(
+                f"the campaign compares the compilers {before['--compilers']}; name them again "
+                "with --compilers, and their options (what a corpus names is not run by itself)"
+            )
         names += ["ptx_pass", "include_undefined", "device_reference"]
-    kept = {name: before[options.spelled(name).partition("/")[0]] for name in names}
-    if options.compilers is None:
         given = state.options.get("--assembler") or []
-        kept |= {
+        own = {
             "faults": tuple((before["--fault"] or "").split()),
             "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
             "front_ends": tuple(filter(None, [before["--front-end"]])),
             "assemblers": tuple(map(str, given if isinstance(given, list) else [given])),
         }
+    own |= {name: before[options.spelled(name)] for name in names}
     taken = {
-        name: value
-        for name, value in kept.items()
-        if value is not None and not options.is_set(name)
+        name: value for name, value in own.items() if value is not None and not options.is_set(name)
     }
     if not options.is_set("device_reference"):
         # A state says nothing of a campaign without it, which goes on so.
-        taken["device_reference"] = has = bool(kept.get("device_reference"))
+        taken["device_reference"] = has = bool(own.get("device_reference"))
         options = options.but(given=options.given | ({"device_reference"} if has else set()))
+    runner, front_ends = taken.get("runner", ""), each(taken.get("front_ends", ()))
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
-    if is_command(taken.get("runner", "")):
-        commands.append(("--runner", taken["runner"]))
-    commands += [
-        ("--front-end", one) for one in each(taken.get("front_ends", ())) if names_program(one)
-    ]
+    commands += [("--runner", runner)] if is_command(runner) else []
+    commands += [("--front-end", one) for one in front_ends if names_program(one)]
     for option, command in commands:
         if command is not None:
             check_trusted(
@@ -373,10 +344,7 @@ def resumed(options: Run, state: State) -> Run:
 def _kept(state: State, name: str, kind: type) -> Any:
     value = state.options.get(name)
     if value is not None and type(value) is not kind:
-        raise InfrastructureError(
-            f"the campaign's state has {value!r:.80} for {name}; --new in place of --resume begins "
-            "another there (the findings stay)"
-        )
+        raise InfrastructureError(f"the campaign's state has {value!r:.80} for {name}; {_ANOTHER}")
     return value
 
 
@@ -387,21 +355,18 @@ def _seed(options: Run, state: State | None) -> int:
     before = None if state is None else _kept(state, "--seed", int)
     if before is not None and not 0 <= before < 1 << 64:
         raise InfrastructureError(
-            f"the campaign's state has the seed {before}, and seeds have 64 bits; --new in place "
-            "of --resume begins another campaign there (the findings stay)"
+            f"the campaign's state has the seed {before}, and seeds have 64 bits; {_ANOTHER}"
         )
     return secrets.randbits(32) if before is None else int(before)
 
 
 def budget_of(options: Run, state: State | None = None) -> Budget:
     """Return the limits that options give; without any those of the campaign, else a minute."""
-    time, quiet = options.time, options.quiet_time
-    budget = Budget(
-        seconds=None if time is None else parse_duration(time),
-        cases=options.cases,
-        findings=options.findings,
-        quiet=None if quiet is None else parse_duration(quiet),
+    seconds, quiet = (
+        None if text is None else parse_duration(text)
+        for text in (options.time, options.quiet_time)
     )
+    budget = Budget(seconds=seconds, quiet=quiet, **options.picked("cases", "findings"))
     if budget == Budget() and state is not None:
         budget = state.limits
     return Budget(seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
@@ -424,24 +389,19 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
     return FleetPool(check.on(0), cluster, repeat=options.repeat / 100)
 
 
-def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
-    corpus = create_corpus(folder, generator=generator())
-    return corpus, stack.enter_context(CampaignStore(corpus.path))
-
-
 def _check_compared(status: CampaignStatus, least: int | None) -> None:
     if least is not None and status.compared < least:
         raise InfrastructureError(
             f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
             f"{least:,}; give it longer (--time, --cases), or select more (--only)"
         )
-    waiting = len(status.suspected) + status.unstored
-    if waiting and not status.findings:
+    if status.findings:
+        return
+    if waiting := len(status.suspected) + status.unstored:
         raise InfrastructureError(
             f"{counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
     if status.nothing_compared:
         raise InfrastructureError(status.nothing_compared)
-    if not status.findings:
-        check_tested(status.untested)
+    check_tested(status.untested)

@@ -10,16 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import closing, nullcontext
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from rich.console import Group
-from rich.live import Live
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
@@ -33,27 +29,22 @@ from fuzz.console.screening import (
     Soundness,
     device_row,
     finding_row,
-    finding_rows,
     preflight_row,
     screening_report,
-    standing,
     stored_row,
 )
 from fuzz.findings.case import remember
 from fuzz.fleet.pool import cluster_at
-from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
+from fuzz.fleet.screening import FleetDevice, ScreenHost, screened
 from fuzz.options.declared import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
     Report,
     check_kind,
     check_output,
-    console,
     counted,
     emit,
     generator,
-    is_watched,
-    plain,
     report_expired,
     rows_of,
     say,
@@ -78,7 +69,7 @@ from fuzz.screening.distilling import (
     scope_of,
     set_program,
 )
-from fuzz.screening.examining import ScreenExaminer
+from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -88,8 +79,8 @@ from runners.compilers import named_assembler
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
-_VIEW_SECONDS = 0.5
-_LINE_SECONDS = 10.0  # time between two lines where nobody sees a live view
+_LOOK_SECONDS = 0.1
+_LINE_SECONDS = 10.0  # time between two lines about a device
 _END_SECONDS = 90.0
 """How long after its end a device may still be waited for: a comparison that hangs is given up
 after 70 s (`runners.cuda.runner`), and a process for the device starts anew."""
@@ -147,16 +138,16 @@ def screen(options: Screen) -> bool:
 
 def _is_any_wrong(devices: Sequence[ScreenedDevice], *, preflight: bool) -> bool:
     """Return what the exit code says: 4 goes before 3; of a preflight, 1 before both."""
-    found = [(device, *standing(device)) for device in devices]
-    wrong = any(one is Soundness.WRONG for _, one, _ in found)
+    found = [(device, *device.standing) for device in devices]
+    wrong = any(standing is Soundness.WRONG for _, standing, _ in found)
     if wrong and preflight:
         return True
     errors = [device.error for device in devices if device.error is not None]
     for error in sorted(errors, key=lambda one: not isinstance(one, DeviceLostError)):
         raise error
-    for device, one, why in found:
+    for device, standing, why in found:
         # What one GPU got wrong is told before what was not looked at on another.
-        if one is Soundness.NOT_SCREENED and not (wrong and device.cases):
+        if standing is Soundness.NOT_SCREENED and not (wrong and device.cases):
             raise InfrastructureError(f"{device.name}: {why}")
     return wrong
 
@@ -173,19 +164,12 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
                 "it out, or distill a set for it"
             )
     assembler = None if options.assembler is None else named_assembler(options.assembler)
+    choice = RunnerChoice(
+        name=name, target=target, ptx_version=version, assembler=assembler,
+        **options.picked("faults", "ptx_pass", "level", "model"),
+    )  # fmt: skip
     return [
-        ScreenedDevice(
-            name=shown,
-            choice=RunnerChoice(
-                name=name,
-                target=target,
-                ptx_version=version,
-                device=number,
-                visible=uuid,
-                assembler=assembler,
-                **options.picked("faults", "ptx_pass", "level", "model"),
-            ),
-        )
+        ScreenedDevice(name=shown, choice=replace(choice, device=number, visible=uuid))
         for shown, number, uuid in _named_devices(options, name)
     ]
 
@@ -214,9 +198,9 @@ class _Job:
     known: Known
     seconds: float
     stop: threading.Event = field(default_factory=threading.Event)
-    making: dict[tuple[str, str, str], Future[list[SetProgram]]] = field(default_factory=dict)
-    """Programs for devices that compute alike, by targets and PTX ISA version: a list that grows,
-    when the first is there."""
+    making: dict[tuple[str, Module], list[SetProgram]] = field(default_factory=dict)
+    """Programs for devices that compute alike: lists that grow."""
+    found: list[ScreenFinding] = field(default_factory=list)  # on any device
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: float = math.inf  # when somebody wanted an end (time.monotonic)
 
@@ -233,39 +217,36 @@ class _Job:
     def made_for(
         self, ready: OpenRunner, module: Module, scope: SetScope | None
     ) -> Sequence[SetProgram]:
-        """Return programs for a device; they are made while devices work on those there are."""
-        key = (ready.oracle_target, module.target.name, str(module.version))
+        """Return programs for a device; others are made while devices work on those there are."""
+        key = ready.oracle_target, module
         with self.lock:
-            future = self.making.get(key)
-            if future is None:
-                future = self.making[key] = Future()
-                given = (future, ready.oracle_target, module, scope)
-                threading.Thread(target=self._make, args=given, daemon=True).start()
-        return future.result()
+            if key not in self.making:
+                programs = self._programs(ready.oracle_target, module, scope)
+                made = self.making[key] = [*islice(programs, 1)]
 
-    def _make(
-        self, future: Future[list[SetProgram]], target: str, module: Module, scope: SetScope | None
-    ) -> None:
-        seed, most, made = self.options.seed, _PROGRAMS_WITHOUT_SET, list[SetProgram]()
-        try:
-            if scope is not None:
-                draws, most = batches(scope, module, seed), len(scope.known)
-            else:
-                forms = selected_forms(
-                    Selection(pattern="*"), target=module.target.name, version=str(module.version)
-                )
-                draws = candidates(forms, module, seed)
-            for number, batch in enumerate(islice(chain.from_iterable(draws), most)):
-                if self.stop.is_set():
-                    break
-                made.append(set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target))
-                if not number:
-                    future.set_result(made)
-        except WarpfuzzError as error:
-            if not future.done():
-                future.set_exception(error)
-        if not future.done():
-            future.set_result(made)
+                def make() -> None:
+                    with suppress(WarpfuzzError):
+                        for program in programs:
+                            made.append(program)  # noqa: PERF402 - others read it meanwhile
+
+                threading.Thread(target=make, daemon=True).start()
+            return self.making[key]
+
+    def _programs(
+        self, target: str, module: Module, scope: SetScope | None
+    ) -> Iterator[SetProgram]:
+        seed, most = self.options.seed, _PROGRAMS_WITHOUT_SET
+        if scope is not None:
+            draws, most = batches(scope, module, seed), len(scope.known)
+        else:
+            forms = selected_forms(
+                Selection(pattern="*"), target=module.target.name, version=str(module.version)
+            )
+            draws = candidates(forms, module, seed)
+        for number, batch in enumerate(islice(chain.from_iterable(draws), most)):
+            if self.stop.is_set():
+                return
+            yield set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target)
 
     def is_over(self, device: ScreenedDevice) -> bool:
         return time.monotonic() - device.started >= self.seconds
@@ -280,7 +261,7 @@ class _Job:
             device.seconds = time.monotonic() - device.started if device.started else 0.0
 
     def _screen(self, device: ScreenedDevice, ready: OpenRunner) -> None:
-        made, options, stop = self.made, self.options, self.stop
+        made, options = self.made, self.options
         if options.preflight and made is None:
             ready = replace(ready, ptx_version=drawn_versions(ready).newest)
         module = Module.named(ready.target, ready.ptx_version)
@@ -292,9 +273,9 @@ class _Job:
             used = model_for(description.architecture).name
             if options.model and used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
                 raise UsageError(
-                    "the set's images are judged by the model "
-                    f"{description.model or 'of its time'}, and --model {options.model} is {used}; "
-                    "leave --model out, or distill a set with it"
+                    f"the set's images are judged by the model {description.model or 'of its time'}"
+                    f", and --model {options.model} is {used}; leave --model out, or distill a set "
+                    "with it"
                 )
         screening = device.screen = Screening(
             ready, description, bursts=options.pattern == "bursts", seed=options.seed,
@@ -304,12 +285,13 @@ class _Job:
 
         def examine() -> None:
             for found in examiner.new():
-                if found.keep(self.corpus, self.known):
-                    device.kept.append(found)
+                found.keep(self.corpus, self.known)
+                device.kept.append(found)
+                self.found.append(found)
 
         programs = made.programs if made else self.made_for(ready, module, device.scope)
         device.started = time.monotonic()
-        while not stop.is_set() and not self.is_over(device):
+        while not self.stop.is_set() and not self.is_over(device):
             for program in programs[len(device.programs) :]:
                 device.programs[program.entry] = program.program
                 screening.add(program)
@@ -325,35 +307,22 @@ class _Job:
 
 
 def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
-    options = job.options
+    """Say what is found and how far devices are, until all are done or late."""
+    options, shown, told, works = job.options, begun, 0, True
     apart = options.json or options.preflight
-    out = console(stderr=apart)
-    live = None
-    if is_watched(out) and not options.json:
-        live = Live(console=out, auto_refresh=False, transient=True)
-    shown, told = begun, dict.fromkeys((one.name for one in devices), 0)
-    with live or nullcontext():
-        while any(one.works and not job.is_late(one) for one in devices):
-            time.sleep(_VIEW_SECONDS / 5)
-            for device in devices:
-                for found in device.kept[told[device.name] :]:
-                    if options.json and not options.preflight:
-                        emit({"finding": finding_row(found)})
-                    else:
-                        # By the console of the live view: another one would stand in its way.
-                        text = f"{found.title}\n  {found.sentence}\n  {found.path}"
-                        out.print(text, soft_wrap=True)
-                told[device.name] = len(device.kept)
-            now = time.monotonic()
-            if now - shown < (_LINE_SECONDS if live is None else _VIEW_SECONDS):
-                continue
-            shown = now
-            lines = [plain(f"{now - begun:.0f} s, ").append_text(one.line) for one in devices]
-            if live is not None:
-                live.update(Group(*lines), refresh=True)
+    while works:
+        time.sleep(_LOOK_SECONDS)
+        works = any(device.works and not job.is_late(device) for device in devices)
+        for found in job.found[told:]:
+            told += 1
+            if options.json and not options.preflight:
+                emit({"finding": finding_row(found)})
             else:
-                for line in lines:
-                    say(line, stderr=apart)
+                say(f"{found.title}\n  {found.sentence}\n  {found.path}", stderr=apart)
+        if works and time.monotonic() - shown >= _LINE_SECONDS:
+            shown = time.monotonic()
+            for device in devices:
+                say(f"{shown - begun:.0f} s, {device.line}", stderr=apart)
 
 
 def _report(
@@ -365,7 +334,8 @@ def _report(
         seed, judged_by = made.description.seed, made.description.model or None
     elif targets:
         judged_by = model_for(targets[0]).name
-    rows, found = [*map(device_row, devices)], finding_rows(*devices)
+    found = [finding_row(found) for device in devices for found in device.kept]
+    rows = [*map(device_row, devices)]
     report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
     if options.preflight:
         report = replace(report, rows=rows_of(map(preflight_row, devices)), summary=None)
@@ -400,11 +370,10 @@ def make_set(options: Distill) -> None:
     Report(sentences=sentences, summary=summary).write(json=json)
 
 
+# Every GPU of a cluster at once
+
 _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
 """Options that each GPU's screening is given as they are."""
-
-
-# Every GPU of a cluster at once
 
 
 def _screen_fleet(options: Screen, fleet: str) -> bool:
@@ -419,35 +388,40 @@ def _screen_fleet(options: Screen, fleet: str) -> bool:
             fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
             most=options.gpus, host=ScreenHost, tell=tell,
         )  # fmt: skip
-    begun = time.monotonic()
-    with (
-        closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
-        ended_by_signals(screening.stop.set),
-    ):
-        _watch_fleet(screening, begun, json=options.json)
-    devices = screening.devices
+    begun = shown = time.monotonic()
+    stop, devices = threading.Event(), list[FleetDevice]()
+    with ended_by_signals(stop.set):
+        for devices in screened(cluster, words, files, stop):
+            if time.monotonic() - shown >= _LINE_SECONDS:
+                shown = time.monotonic()
+                for device in devices:
+                    if not device.news.over:
+                        say(f"{device.name}: {device.news.line or 'begins'}", stderr=options.json)
     found = [
         stored_row(case, corpus.deposit(case, data), known.match(case)) | {"device": device.name}
         for device in devices
         for case, data in device.news.findings
     ]
-    rows = _fleet_rows(devices)
+    rows = [row for device in devices for row in device.rows]
     report = screening_report(options, rows, found, time.monotonic() - begun)
     report.write(**options.picked("json", "junit"))
     report_expired(known)
-    failed = [f"{device.name}: {device.error}" for device in devices if device.error]
-    idle = [row for row in rows if not row["error"] and not row["cases"]]
-    why = STOPPED_BEFORE if screening.stop.is_set() else NOTHING_COMPARED
-    failed += [f"{row['device']}: {why}" for row in idle]
+    why = STOPPED_BEFORE if stop.is_set() else NOTHING_COMPARED
+    failed = [
+        f"{row['device']}: {row['error'] or why}"
+        for row in rows
+        if row["error"] or not row["cases"]
+    ]
     if failed:
         raise InfrastructureError(
             f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
-            f"{failed[0]}"
+            f"{'; '.join(failed)}"
         )
     return any(not row["known"] for row in found)
 
 
 def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
+    """Return arguments for each GPU's screening, and the files that they name by "@NAME"."""
     words, files = ["--runner", runner], {}
     for name, value in options.picked(*_PASSED_ON).items():
         if value is not None:
@@ -465,36 +439,3 @@ def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mappi
             raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
         words += [*filter(None, (option,)), f"@{name}"]
     return words, files
-
-
-def _watch_fleet(screening: FleetScreening, begun: float, *, json: bool) -> None:
-    """Print a line for each GPU now and then, and a word about each that is gone."""
-    shown, told = begun, set()
-    for devices in screening.run():
-        for device in devices:
-            for what, style in (("begins" * (device.begun is not None), ""), (device.error, "bad")):
-                if what and (id(device), style) not in told:
-                    told.add((id(device), style))
-                    say(plain(f"{device.name}: {what}", style=style), stderr=json)
-        now = time.monotonic()
-        if now - shown >= _LINE_SECONDS:
-            shown = now
-            for device in devices:
-                if not device.done:
-                    say(plain(f"{device.name}: {device.news.line or 'begins'}"), stderr=json)
-
-
-def _fleet_rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for device in devices:
-        host = device.begun.host if device.begun is not None else ""
-        summary = device.news.summary
-        if summary is None:
-            nothing = {"device": device.name, "cases": 0, "wrong": 0, "multiprocessors": []}
-            rows.append({**nothing, "host": host, "error": device.error})
-            continue
-        for row in summary["devices"]:
-            name = f"{device.name}: {row['device'].partition(': ')[2] or row['device']}"
-            error = row.get("error") or device.error or None
-            rows.append({**row, "device": name, "host": host, "error": error})
-    return rows

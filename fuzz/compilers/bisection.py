@@ -9,13 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 from corpus import Finding
 from fuzz.findings.replay import words_of
 from fuzz.findings.verdicts import Answer, Rerun, asked
 from fuzz.kinds import level_words
-from fuzz.output import counted
 
 MISSED = 1e-3  # probability with which a failure of the known rate may be overlooked
 _LEAST = 2  # runs of what fails every time: one that is not repeated says nothing of being flaky
@@ -139,15 +137,6 @@ def bisect(
             return LevelColumn(level, dict(sorted(column.cells.items())))
 
 
-class First(NamedTuple):
-    """Where a result first is what the finding says."""
-
-    version: str
-    level: int
-    before: str | None
-    """The version before it, with another result; None if the oldest that was asked is it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """What several columns say together."""
@@ -180,54 +169,48 @@ class Conclusion:
         return any(cell.bad for cell in self.answers)
 
     @property
-    def first(self) -> First | None:
-        """The first version and level that disagrees, where there is one and another does not."""
-        agrees = any(not one.cells[index].bad for one in self.columns for index in one.known)
+    def first(self) -> dict[str, str | int | None] | None:
+        """The first version and level that disagrees, where there is one and another does not.
+
+        Beside them, the version before it, with another result; None if the oldest that was asked
+        is it. Where nothing disagrees, of the first change.
+        """
+        agrees = any(not column.cells[at].bad for column in self.columns for at in column.known)
         found: list[tuple[int, int, int | None]] = []
         for column in self.columns:
-            known = column.known
-            bad = [index for index in known if column.cells[index].bad]
+            bad = [at for at in column.known if column.cells[at].bad]
             if bad and agrees:
-                before = known[: known.index(bad[0])]
+                before = [at for at in column.known if at < bad[0]]
                 found.append((bad[0], column.level, before[-1] if before else None))
             elif not self.bad:
                 found += [(after, column.level, before) for before, after in column.changes[:1]]
         if not found:
             return None
-        index, level, last = min(found, key=lambda one: one[:2])
-        return First(self.names[index], level, None if last is None else self.names[last])
+        index, level, last = min(found, key=lambda at: at[:2])
+        previous = None if last is None else self.names[last]
+        return {"version": self.names[index], "level": level, "before": previous}
 
     @property
     def sentence(self) -> str:
         """Everything in one sentence."""
-        said = _by_words((self._words_of(column), column.level) for column in self.columns)
-        parts = [
-            f"{'at all levels' if len(each) == len(self.columns) else _levels(each)}: {words}"
-            for words, each in said.items()
+        told = [(self._words_of(column), column.level) for column in self.columns]
+        told += [
+            (f"{self._state(cell)} by the driver's compiler", level)
+            for level, cell in self.driver.items()
         ]
-        if self.driver:
-            told = _by_words((self._state(cell), level) for level, cell in self.driver.items())
-            states = [f"{words} {_levels(levels)}" for words, levels in told.items()]
-            parts.append(f"the driver's compiler: {', '.join(states if len(told) > 1 else told)}")
-        return f"{'; '.join(parts)}{'; flaky: not the same in every run' if self.flaky else ''}"
+        levels: defaultdict[str, list[str]] = defaultdict(list)
+        for words, level in told:
+            levels[words].append(f"-O{level}")
+        parts = [f"{level_words(names)}: {words}" for words, names in levels.items()]
+        return "; ".join(parts) + "; flaky: not the same in every run" * self.flaky
 
     def _words_of(self, column: LevelColumn) -> str:
-        known, changes = column.known, column.changes
-        if not known:
-            # The same words for every such level: they are told once.
-            silent = (one for one in self.columns if not one.known)
-            reasons = distinct(cell.reason for one in silent for cell in one.cells.values())
-            return "; ".join(reasons) or "no version can be asked"
-        firsts = [known[0], *(after for _, after in changes)]
-        parts = []
-        for first, last in zip(
-            firsts, [*(before for before, _ in changes), known[-1]], strict=True
-        ):
-            names = dict.fromkeys(self.names[index].removeprefix("V") for index in (first, last))
-            since = first == firsts[-1] != firsts[0]
-            where = f"from {next(iter(names))}" if since else f"in {' to '.join(names)}"
-            parts.append(f"{self._state(column.cells[first])} {where}")
-        return ", ".join(parts)
+        firsts = [*column.known[:1], *(after for _, after in column.changes)]
+        words = [
+            f"{self._state(column.cells[at])} from {self.names[at].removeprefix('V')}"
+            for at in firsts
+        ]
+        return ", ".join(words or distinct(cell.reason for cell in column.cells.values()))
 
     def _state(self, cell: Answer) -> str:
         """Say what a version does: wrong or right, where a finding has such a thing."""
@@ -239,23 +222,9 @@ class Conclusion:
         return f"right ({said})" if self.bad else said
 
 
-def _by_words(told: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    levels: defaultdict[str, list[int]] = defaultdict(list)
-    for words, level in told:
-        levels[words].append(level)
-    return levels
-
-
-def _levels(levels: Sequence[int]) -> str:
-    return level_words([f"-O{level}" for level in levels])
-
-
 def distinct(reasons: Iterable[str]) -> list[str]:
     """Return the first of all reasons that differ in versions and levels alone."""
-    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    found: dict[str, str] = {}
     for reason in filter(None, reasons):
-        found[re.sub(r"[0-9]+(\.[0-9]+)*", "#", reason)][reason] = None
-    return [
-        first if not others else f"{first} (and so for {counted(len(others), 'other')})"
-        for first, *others in found.values()
-    ]
+        found.setdefault(re.sub(r"[0-9]+(\.[0-9]+)*", "#", reason), reason)
+    return [*found.values()]

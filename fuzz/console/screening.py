@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import msgspec
-from rich.text import Text
-
 from corpus import Case, Saved
 from corpus.known import Row
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus, device_status
-from fuzz.console.metrics import device_text, throttling
+from fuzz.console.metrics import throttling
 from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening
 from fuzz.output import Report, ReportColumn, ReportRow, Section, Test, counted, typed
@@ -36,6 +33,15 @@ NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
 STOPPED_BEFORE = "it was stopped before anything was compared"
 
 
+class Soundness(StrEnum):
+    """What a screening says of a GPU."""
+
+    SOUND = "sound"
+    WRONG = "wrong"
+    LOST = "lost"
+    NOT_SCREENED = "not screened"
+
+
 @dataclass(kw_only=True)
 class ScreenedDevice:
     """One device and what became of it."""
@@ -46,16 +52,11 @@ class ScreenedDevice:
     error: WarpfuzzError | None = None
     started: float = 0.0
     seconds: float = 0.0
-    stopped: bool = False
-    """Whether a signal ended it before its time."""
-    kept: list[ScreenFinding] = field(default_factory=list)
-    """What was stored for it."""
-    thread: threading.Thread | None = None
-    """What screens it."""
-    scope: SetScope | None = None
-    """What a preflight looks at."""
-    programs: dict[str, Program] = field(default_factory=dict)
-    """By their names: those that the screen has taken in."""
+    stopped: bool = False  # whether a signal ended it before its time
+    kept: list[ScreenFinding] = field(default_factory=list)  # what was stored for it
+    thread: threading.Thread | None = None  # what screens it
+    scope: SetScope | None = None  # what a preflight looks at
+    programs: dict[str, Program] = field(default_factory=dict)  # that were taken in, by their names
 
     @property
     def works(self) -> bool:
@@ -71,11 +72,8 @@ class ScreenedDevice:
     def is_wrong(self) -> bool:
         """Whether something differed, or brought it down, that nobody has explained."""
         wrong = set(self.screen.tally.programs) if self.screen is not None else set[str]()
-        for one in self.kept:
-            if one.known is None:
-                return True
-            wrong -= set(one.programs)
-        return bool(wrong)
+        explained = {name for found in self.kept if found.known for name in found.programs}
+        return any(found.known is None for found in self.kept) or not wrong <= explained
 
     @property
     def untested(self) -> str:
@@ -84,8 +82,8 @@ class ScreenedDevice:
             return ""
         ready = self.screen.ready
         module = Module.named(ready.target, ready.ptx_version)
-        programs = [self.programs[entry] for entry in sorted(self.screen.ran)]
-        texts = [emit_module(one, module=module).ptx for one in programs]
+        ran = [self.programs[entry] for entry in sorted(self.screen.ran)]
+        texts = [emit_module(program, module=module).ptx for program in ran]
         return untested_words(idle_faults(self.choice.faults, texts), len(texts))
 
     @property
@@ -101,19 +99,49 @@ class ScreenedDevice:
         return self.cases / max(self.seconds or time.monotonic() - self.started, 1e-9)
 
     @property
-    def line(self) -> Text:
+    def line(self) -> str:
         """How it stands while it is screened."""
+        if (screen := self.screen) is None:
+            return f"{self.name}: it begins"
+        programs = counted(len(screen.ran), "program")
+        return (
+            f"{self.name}: {programs}, {self.per_second:,.0f} images a second, {screen.tally.total}"
+        )
+
+    @property
+    def standing(self) -> tuple[Soundness, str]:
+        """What a screening says of it, and why."""
         screen = self.screen
-        if screen is None:
-            return Text(f"{self.name}: it begins", style="quiet")
-        many = f"  {len(screen.ran):,} programs, {self.per_second:,.0f} images a second  "
-        total = screen.tally.total
-        style = "worst" if total.wrong else "legal" if total.cases else "quiet"
-        return device_text(self.status).append(many).append(f"{total}", style=style)
+        if self.is_wrong:
+            return Soundness.WRONG, "; ".join(found.title for found in self.kept)
+        if self.error is not None:
+            lost = isinstance(self.error, DeviceLostError)
+            return Soundness.LOST if lost else Soundness.NOT_SCREENED, str(self.error)
+        why = ""
+        if screen is None or not self.cases:
+            why = STOPPED_BEFORE if self.stopped else NOTHING_COMPARED
+        elif screen.refuted:
+            why = f"{screen.refuted[0].why}; nothing else is wrong. Distill or copy the set again"
+        elif self.scope is not None:
+            # Kinds of instructions that a preflight was to look at, and did not.
+            rows = coverage(self.scope, self.programs, screen.tally)
+            missing = ", ".join(one for one, row in rows.items() if row["known"] and not row["ran"])
+            if missing:
+                ended = (
+                    "it was stopped"
+                    if self.stopped
+                    else "give it longer (--time), or leave a set out"
+                )
+                why = f"nothing of {missing} was compared: {ended}"
+        why = why or self.untested
+        return Soundness.NOT_SCREENED if why else Soundness.SOUND, why
+
+
+# Rows of JSON
 
 
 def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, object]:
-    """Return a finding and where it is stored as JSON has it."""
+    """Return a finding and where it is stored."""
     return {
         "id": None if saved is None else saved.id,
         "family": case.identity.text,
@@ -127,56 +155,9 @@ def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, 
 
 
 def finding_row(found: ScreenFinding) -> dict[str, object]:
-    """Return a finding as JSON has it."""
+    """Return a finding of this machine."""
     row = stored_row(found.case, found.saved, found.known) | {"message": found.sentence}
     return row | {"instructions": found.instructions, "programs": found.programs}
-
-
-def finding_rows(*devices: ScreenedDevice) -> list[dict[str, object]]:
-    """Return all findings as JSON has them."""
-    return [finding_row(found) for device in devices for found in device.kept]
-
-
-class Soundness(StrEnum):
-    """What a screening says of a GPU."""
-
-    SOUND = "sound"
-    WRONG = "wrong"
-    LOST = "lost"
-    NOT_SCREENED = "not screened"
-
-
-def standing(device: ScreenedDevice) -> tuple[Soundness, str]:
-    """Return what a screening says of a GPU, and why."""
-    screen = device.screen
-    if device.is_wrong:
-        return Soundness.WRONG, "; ".join(one.title for one in device.kept)
-    if device.error is not None:
-        lost = isinstance(device.error, DeviceLostError)
-        return Soundness.LOST if lost else Soundness.NOT_SCREENED, str(device.error)
-    why = ""
-    if screen is None or not device.cases:
-        why = STOPPED_BEFORE if device.stopped else NOTHING_COMPARED
-    elif screen.refuted:
-        why = (
-            f"{screen.refuted[0].why}; nothing else is wrong. Distill the set "
-            "again, or copy it again from where it came from"
-        )
-    elif (
-        missing := []
-        if device.scope is None
-        else [
-            name
-            for name, row in coverage(device.scope, device.programs, screen.tally).items()
-            if row["known"] and not row["ran"]
-        ]
-    ):
-        # Kinds of instructions that a preflight was to look at, and did not.
-        known = "the set has none of it, or " if screen.set_name else ""
-        ended = "it was stopped before" if device.stopped else "the time was too short (--time)"
-        why = f"nothing of {', '.join(missing)} was compared: {known}{ended}"
-    why = why or device.untested
-    return Soundness.NOT_SCREENED if why else Soundness.SOUND, why
 
 
 def _health(screen: ScreenRun) -> dict[str, object]:
@@ -187,8 +168,7 @@ def _health(screen: ScreenRun) -> dict[str, object]:
 
 def preflight_row(device: ScreenedDevice) -> dict[str, object]:
     """Return the line about a GPU before a job starts."""
-    screen = device.screen
-    found, why = standing(device)
+    screen, (found, why) = device.screen, device.standing
     row: dict[str, object] = {
         "gpu": device.name, "uuid": device.choice.visible, "verdict": found, "reason": why,
     }  # fmt: skip
@@ -209,7 +189,7 @@ def preflight_row(device: ScreenedDevice) -> dict[str, object]:
         "groups": coverage(device.scope, device.programs, tally),
         "multiprocessors": len(tally.multiprocessors),
         "wrong_multiprocessors": tally.faulty.tolist(),
-        "findings": finding_rows(device),
+        "findings": [*map(finding_row, device.kept)],
         **_health(screen),
     }
 
@@ -219,7 +199,7 @@ def _rated(rate: Rate) -> dict[str, object]:
 
 
 def device_row(device: ScreenedDevice) -> dict[str, object]:
-    """Return the verdict on a device and each of its multiprocessors, as JSON has it."""
+    """Return the verdict on a device and each of its multiprocessors."""
     screen = device.screen
     if screen is None:
         return {
@@ -238,31 +218,35 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "programs": screen.programs,
         "programs_run": len(screen.ran),
         "launches": screen.launches,
-        "device_reference": None
-        if screen.fresh is None
-        else {"images": screen.fresh, "once": screen.once},
+        "device_reference": None if screen.fresh is None else {"images": screen.fresh},
         "untested": device.untested or None,
-        "left_out": msgspec.to_builtins(screen.left_out),
-        "wrong_code": msgspec.to_builtins([*screen.miscompiled.values()]),
-        "wrong_in_the_set": msgspec.to_builtins(screen.refuted),
+        "left_out": [one._asdict() for one in screen.left_out],
+        "wrong_code": [one._asdict() for one in screen.miscompiled.values()],
+        "wrong_in_the_set": [one._asdict() for one in screen.refuted],
         **_health(screen),
         "error": str(device.error) if device.error is not None else None,
         "multiprocessors": [
             {"number": number, **_rated(tally.rate(number))}
             for number in tally.multiprocessors.tolist()
         ],
-    }  # fmt: skip
+    }
 
+
+# The result
 
 _DEVICES = (
     ReportColumn("device"),
     ReportColumn("images", "cases", number=True),
     ReportColumn("a second", lambda row: row.get("cases_per_second") or 0, number=True),
-    ReportColumn(
-        "busy", lambda row: f"{100 * row['busy']:.0f} %" if row.get("busy") else "", number=True
-    ),
+    ReportColumn("busy", lambda row: f"{row.get('busy') or 0:.0%}", number=True),
     ReportColumn("errors", "wrong", number=True),
 )
+_ASIDE = {
+    "wrong_in_the_set": ("error", "the set is wrong"),
+    "wrong_code": ("skipped", "its code is wrong"),
+    "left_out": ("failure", "it brought the device down and was left out"),
+}
+"""What programs that say nothing of a device are to JUnit."""
 
 
 def screening_report(
@@ -275,12 +259,8 @@ def screening_report(
     """Return what a screening came to, of this machine or of a fleet, from the rows of devices."""
     stored = [f"{one['title']}: {one['path']}" for one in findings]
     if stored:
-        corpus, many = options.corpus, counted(len(stored), "finding")
-        command = typed(("warpfuzz", "replay", corpus))
-        stored.append(f"{many} stored in {corpus}. Replay: {command}")
-    listed = [
-        ReportRow(data=row, style="worst" if row["wrong"] or row["error"] else "") for row in rows
-    ]
+        command = typed(("warpfuzz", "replay", options.corpus))
+        stored.append(f"{counted(len(stored), 'finding')} stored. Replay: {command}")
     fields: dict[str, object] = {
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
@@ -289,6 +269,9 @@ def screening_report(
         "pattern": options.pattern,
         "set": str(options.path) if options.path is not None else None,
     }
+    listed = [
+        ReportRow(data=row, style="worst" if row["wrong"] or row["error"] else "") for row in rows
+    ]
     said = "\n".join(str(one.get("message", one["title"])) for one in findings)
     return Report(
         title="warpfuzz screen",
@@ -299,50 +282,39 @@ def screening_report(
     )
 
 
+def _rate(row: Mapping[str, int]) -> Rate:
+    return Rate(cases=row["cases"], wrong=row["wrong"])
+
+
 def _remarks(row: Mapping[str, Any]) -> Iterator[str]:
     units = row["multiprocessors"]
     if row["cases"]:
         yield str(_rate(row))
-        right = [one["cases"] for one in units if not one["wrong"]]
-        if least := min(right, default=0):
+        if least := min((one["cases"] for one in units if not one["wrong"]), default=0):
             each = f"each multiprocessor without errors: at least {counted(least, 'image')}"
             yield f"{each} ({Rate(cases=least, wrong=0).below})"
         yield from filter(None, (row.get("pattern"), row.get("untested")))
     if told := row.get("device_reference"):
-        odd = f", which was wrong {told['once']:,} times and not again" * bool(told["once"])
-        yield f"{counted(told['images'], 'image')} compared with the device's reference{odd}"
-    for one in units:
-        if one["wrong"]:
-            yield f"multiprocessor {one['number']}: {_rate(one)}"
-    for kind in ("wrong_in_the_set", "wrong_code"):
-        yield from (one["why"] for one in row.get(kind, ()))
-    for one in row.get("left_out", ()):
-        yield f"{one['program']} left out: {one['why']}"
-
-
-def _rate(one: Mapping[str, int]) -> Rate:
-    return Rate(cases=one["cases"], wrong=one["wrong"])
+        yield f"{counted(told['images'], 'image')} compared with the device's reference"
+    yield from (f"multiprocessor {one['number']}: {_rate(one)}" for one in units if one["wrong"])
+    yield from (one["why"] for kind in _ASIDE for one in row.get(kind, ()))
 
 
 def _tests(row: Mapping[str, Any], said: str) -> Iterator[Test]:
     """Yield a test for each multiprocessor, and for each program that was left out."""
     name, seconds = row["device"], row.get("seconds") or 0.0
-    group, sms = f"warpfuzz.screen.{name}", row["multiprocessors"]
+    group, units = f"warpfuzz.screen.{name}", row["multiprocessors"]
     if row["error"] or not row["cases"]:
         why = row["error"] or NOTHING_COMPARED
         yield Test("warpfuzz.screen", name, seconds, "error", "it could not be screened", why)
-    if row["cases"] and row.get("untested"):
+    elif row.get("untested"):
         message = "a planted fault was not tested"
         yield Test(group, "the planted faults", 0.0, "error", message, row["untested"])
-    for one in sms:
+    for one in units:
         result = "failure" if one["wrong"] else "passed"
         # All of a device take their turns at once: together its time.
-        each = seconds / len(sms)
+        each = seconds / len(units)
         yield Test(group, f"multiprocessor {one['number']}", each, result, str(_rate(one)), said)
-    for kind, result, message in (
-        ("wrong_in_the_set", "error", "the set is wrong"),
-        ("wrong_code", "skipped", "its code is wrong"),
-        ("left_out", "failure", "it brought the device down and was left out"),
-    ):
+    for kind, (result, message) in _ASIDE.items():
         for one in row.get(kind, ()):
             yield Test(group, one["program"], 0.0, result, message, one["why"])

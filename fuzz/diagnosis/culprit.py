@@ -72,7 +72,7 @@ from oracle.program.steps import (
 )
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
-from strategies.programs.single_instruction import (
+from strategies.matrices import (
     Access,
     buffers_of,
     exact_elements,
@@ -83,8 +83,7 @@ from strategies.programs.single_instruction import (
 from strategies.simplification.examples import Site, edited, visit
 from strategies.simplification.lane_code import without
 
-_MOST_STEPS = 256
-"""Steps of a program that is looked into; loops are longer."""
+_MOST_STEPS = 256  # steps of a program that is looked into; loops are longer
 _ELEMENTWISE = "element-wise operation"
 
 
@@ -303,8 +302,7 @@ class _Alone:
     """
 
     step: Straight
-    buffers: tuple[Buffer, ...] = ()
-    """Memory that the step itself reads or writes."""
+    buffers: tuple[Buffer, ...] = ()  # memory that the step itself reads or writes
 
     @staticmethod
     def of(step: Straight, program: Program) -> _Alone:

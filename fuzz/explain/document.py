@@ -1,21 +1,32 @@
-"""A page as a document, and its two printed forms: for a terminal, by Rich, and as Markdown."""
+"""A page as a document, how values are written on it, and its two printed forms.
+
+These are for a terminal, by Rich, and Markdown. A value is a pattern in the notation of its type.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from fuzz.output import harmless, plain, table
+from oracle.arithmetic.conversions import unpacked
+from oracle.arithmetic.dots import element_values
+from oracle.isa.forms import FORMATS, Format
 
-_MARKDOWN_WIDTH = 100
-"""Columns of a listing in Markdown."""
+_MARKDOWN_WIDTH = 100  # columns of a listing in Markdown
+_NAMED = 3  # groups of lanes that are named one by one
+_PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9])?)(?:x([24]))?")
 
 
 @dataclass(frozen=True)
@@ -38,10 +49,8 @@ class FactTable:
     """Rows of texts. Without a head: names, each with what there is to say of it."""
 
     rows: Sequence[Sequence[str]]
-    commands: bool = False
-    """Whether these are commands, to be copied whole."""
-    head: Sequence[str] = ()
-    """Heads of columns, all but the first of numbers."""
+    commands: bool = False  # whether these are commands, to be copied whole
+    head: Sequence[str] = ()  # heads of columns, all but the first of numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +58,11 @@ class CodeLine:
     """One instruction in a listing."""
 
     text: str
-    values: Sequence[str] = ()
-    """What it gives, by column."""
+    values: Sequence[str] = ()  # what it gives, by column
     note: str = ""
     marked: bool = False
     indent: int = 0
-    reads: Sequence[str] = ()
-    """Names of the registers that it reads."""
+    reads: Sequence[str] = ()  # names of the registers that it reads
     writes: Sequence[str] = ()
 
 
@@ -64,8 +71,7 @@ class CodeListing:
     """Instructions with what they give."""
 
     lines: Sequence[CodeLine]
-    head: Sequence[str] = ()
-    """Heads of the columns of values; without any, there is one."""
+    head: Sequence[str] = ()  # heads of the columns of values; without any, there is one
 
     def rows(self, width: int) -> Iterator[Text]:
         """Yield lines of text, those of marked instructions bold; no word is broken."""
@@ -110,16 +116,14 @@ def _wrapped(text: str, width: int) -> list[str]:
     ) or [text]
 
 
-Block = Heading | str | CodeBlock | CodeListing | FactTable
-"""A string is a paragraph."""
+Block = Heading | str | CodeBlock | CodeListing | FactTable  # a string is a paragraph
 
 
 @dataclass(frozen=True)
 class Document:
     """A page."""
 
-    sentence: str
-    """What it is about; its first line."""
+    sentence: str  # what it is about; its first line
     blocks: Sequence[Block]
 
     def markdown(self) -> str:
@@ -204,3 +208,106 @@ def fenced(text: str, language: str = "") -> list[str]:
     while ticks in text:
         ticks += "`"
     return [f"{ticks}{language}", *harmless(text).rstrip("\n").split("\n"), ticks]
+
+
+# Values
+
+
+def hexadecimal(bits: int, size: int) -> str:
+    """Return raw bits with all of their digits."""
+    return f"0x{bits:0{-(-size // 4)}x}"
+
+
+def notation(bits: int, type_: str) -> str:
+    """Return a pattern as PTX's type has it: "1.0", "-3", "true", "{1.0, 0.0}"; "" of plain bits.
+
+    Of a packed register the lower half comes first.
+    """
+    if type_ == "pred":
+        return "true" if bits else "false"
+    found = _PARTS.fullmatch(type_)
+    if found is None or is_plain(type_):
+        return ""
+    name, size, count = found[1], int(found[2]), int(found[3] or 1)
+    if count > 1:
+        size = FORMATS[name].bits if name in FORMATS else size
+        parts = ((bits >> size * at) & ((1 << size) - 1) for at in range(count))
+        return f"{{{', '.join(notation(part, name) for part in parts)}}}"
+    if name[0] in "us":
+        return str(_signed(bits, size) if name[0] == "s" else bits)
+    return decimal(bits, FORMATS[name]) if name in FORMATS else ""
+
+
+def is_plain(type_: str) -> bool:
+    """Whether a type is of plain bits: ".b32", and not ".bf16"."""
+    return type_.startswith("b") and not type_.startswith("bf")
+
+
+def _signed(bits: int, size: int) -> int:
+    return bits - (1 << size) if bits >> (size - 1) else bits
+
+
+def shown(bits: int, size: int, type_: str) -> str:
+    """Return a pattern in hexadecimal, and in the notation of its type behind it."""
+    if type_ == "pred":
+        return notation(bits, type_)
+    return f"{hexadecimal(bits, size)} {notation(bits, type_)}".rstrip()
+
+
+def float_of(bits: int, fmt: Format) -> float:
+    """Return the number that a pattern of a floating-point format stands for."""
+    if fmt.name == "f64":
+        return float(np.array(bits, np.uint64).view(np.float64))
+    if fmt.bits == 8:
+        bits, fmt = int(unpacked(np.array([bits], np.uint8), fmt.name)[0]), FORMATS["f16"]
+    return float(element_values(np.array([bits], fmt.raw), fmt)[0])
+
+
+def number(value: float, digits: int = 9) -> str:
+    """Return a number with a sign that it is no integer: "1.0", "1e-30", "infinity"."""
+    if math.isinf(value) or math.isnan(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
+    return repr(float(f"{value:.{digits}g}"))
+
+
+def decimal(bits: int, fmt: Format) -> str:
+    """Return a float as a person reads it: the digits that tell it from its neighbours."""
+    # As many as tell any two values of a format apart (IEEE 754-2019, 5.12.2).
+    most = 1 + math.ceil((fmt.fraction_bits + 1) * math.log10(2))
+    value = float_of(bits, fmt)
+    tried = (number(value, digits) for digits in range(1, max(most, 9)))
+    return next((text for text in tried if float(text) == value), number(value, most))
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return numbers in rising order as spans: "0 to 3, 8"."""
+    parts: list[list[int]] = []
+    for one in numbers:
+        if parts and parts[-1][-1] == one - 1:
+            parts[-1].append(one)
+        else:
+            parts.append([one])
+    return ", ".join(
+        str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts
+    )
+
+
+def register_of(words: NDArray[np.uint32], lane: int, index: int, bits: int) -> int:
+    """Return a register of a lane out of words, uint32 (32, words), the low one of two first."""
+    if bits == 32:
+        return int(words[lane, index])
+    return int(words[lane, 2 * index]) | int(words[lane, 2 * index + 1]) << 32
+
+
+def by_lanes(values: NDArray[np.uint64], bits: int) -> str:
+    """Say what all lanes hold: those with one value together."""
+    groups: dict[int, list[int]] = {}
+    for lane, value in enumerate(values.tolist()):
+        groups.setdefault(int(value), []).append(lane)
+    if len(groups) == 1:
+        return f"{shown(next(iter(groups)), bits, '')} in every lane"
+    if len(groups) > _NAMED:
+        return f"another in each of {len(groups)} groups of lanes"
+    return ", ".join(
+        f"{shown(one, bits, '')} in lanes {spans(some)}" for one, some in groups.items()
+    )

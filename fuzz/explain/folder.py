@@ -21,7 +21,7 @@ from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
 from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading
 from fuzz.explain.page import page_of
-from fuzz.explain.values import ValueFacts
+from fuzz.explain.way import ValueFacts
 from fuzz.findings.case import (
     ACTUAL,
     ORIGINAL,
@@ -44,8 +44,7 @@ from runners.variants import split_variant
 
 GOOD, BAD = "good.sass", "bad.sass"
 _RIGHT = "match"
-_BEFORE, _BEHIND = 4, 8
-"""Instructions around the first that differs."""
+_BEFORE, _BEHIND = 4, 8  # instructions around the first that differs
 _EXECUTABLE = (".py", ".sh")
 _NAMES = {
     "kernel.ptx": "the kernel that is run",
@@ -60,8 +59,7 @@ _NAMES = {
     "repro.sh": "assembles it",
     BAD: "machine code that is wrong",
     GOOD: "machine code that is right",
-}
-"""Files of a folder, and what they are."""
+}  # files of a folder, and what they are
 _SCRIPT = """#!/bin/sh
 # Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
 # accepts the module.
@@ -283,24 +281,9 @@ def _braced(values: Any) -> str:
 # wrong are built again by the assemblers that are here, and disassembled
 
 
-class _BisectedCell(msgspec.Struct):
-    outcome: str
-    bad: bool
-    reason: str | None = None
-
-
-class _BisectedLevel(msgspec.Struct):
-    level: int
-    versions: dict[str, _BisectedCell]
-
-
 class _Bisected(msgspec.Struct):
     id: str
-    levels: list[_BisectedLevel]
-
-
-class _BisectedLine(msgspec.Struct):
-    bisect: _Bisected | None = None
+    levels: list[dict[str, Any]]
 
 
 def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
@@ -308,28 +291,30 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
 
     Raises UsageError if the file holds no such answers, or those of another finding.
     """
-    wanted = f"what `warpfuzz bisect {finding.id} --json` prints"
+    wanted = f"what `warpfuzz bisect {finding.id} --json` prints; write that to a file and name it"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [msgspec.json.decode(line, type=_BisectedLine) for line in lines if line.strip()]
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-        raise UsageError(
-            f"{path} cannot be read as {wanted} ({error}); write that to a file and name it"
-        ) from None
-    told = next((row.bisect for row in rows if row.bisect is not None), None)
-    if told is None:
-        raise UsageError(
-            f'{path} has no line that begins with {{"bisect": …}}, and so is not {wanted}; '
-            "write that to a file and name it"
+        lines = filter(str.strip, path.read_text(encoding="utf-8").splitlines())
+        rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
+        given = next((row["bisect"] for row in rows if "bisect" in row), None)
+        if given is None:
+            raise UsageError(
+                f'{path} has no line that begins with {{"bisect": …}}, and is not {wanted}'
+            )
+        told = msgspec.convert(given, _Bisected)
+        if told.id != finding.id:
+            raise UsageError(f"{path} holds answers about {told.id}, and this is {finding.id}")
+        return tuple(
+            Asked(
+                version=version,
+                level=one["level"],
+                outcome=cell["outcome"] if cell["bad"] else _RIGHT,
+            )
+            for one in told.levels
+            for version, cell in one["versions"].items()
+            if cell.get("reason") is None
         )
-    if told.id != finding.id:
-        raise UsageError(f"{path} holds answers about {told.id}, and this is {finding.id}")
-    return tuple(
-        Asked(version=version, level=one.level, outcome=cell.outcome if cell.bad else _RIGHT)
-        for one in told.levels
-        for version, cell in one.versions.items()
-        if cell.reason is None
-    )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} cannot be read as {wanted} ({error!s:.200})") from None
 
 
 def pair_of(asked: Sequence[Asked]) -> tuple[Asked, Asked] | None:

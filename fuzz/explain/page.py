@@ -9,9 +9,19 @@ from itertools import groupby
 from corpus import Entry, Kind, ShrinkStatus
 from corpus.finding import KERNEL, MODULE, RIGHT
 from corpus.known import read_answers
-from fuzz.explain.document import Block, CodeBlock, Document, FactTable, Heading
-from fuzz.explain.values import ValueFacts, apart, number, shown, spans
-from fuzz.explain.way import ValueWay
+from fuzz.explain.document import (
+    Block,
+    CodeBlock,
+    Document,
+    FactTable,
+    Heading,
+    hexadecimal,
+    notation,
+    number,
+    shown,
+    spans,
+)
+from fuzz.explain.way import ValueFacts, ValueWay
 from fuzz.findings.case import (
     LAUNCH,
     ORIGINAL,
@@ -24,7 +34,7 @@ from fuzz.findings.case import (
 )
 from fuzz.findings.families import Asked, asked_of, who_has
 from fuzz.findings.verdicts import Difference
-from fuzz.kinds import KINDS, described, sentence
+from fuzz.kinds import KINDS, described, is_provisional, sentence
 from fuzz.output import counted, typed
 from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
 from oracle.isa.forms import FORMATS, Form, Format
@@ -33,26 +43,19 @@ from oracle.program.lane_code import Assign
 from oracle.program.steps import multiplies
 from strategies.matrices import Result
 
-ISA = "PTX ISA 9.0"
-"""Whose sections are cited (`oracle.scalar.integers`)."""
-_MAPPED = 4
-"""Differing elements from which on a result has a map."""
+ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
+_MAPPED = 4  # differing elements from which on a result has a map
 _ROWS = 16
 """Differing elements that are listed; the map shows all. Products of a sum that are listed."""
-_SUMS = 4
-"""Sums of a multiplication that are listed: of a chain of f64 there are 16."""
-_MESSAGE = 12
-"""Lines of a message that are shown, each once."""
-_SAID = 3
-"""Sentences of the ISA about one matrix instruction."""
-_PLAIN = str.maketrans("", "", "`_")
-"""Marks of Markdown in sentences of the ISA."""
+_SUMS = 4  # sums of a multiplication that are listed: of a chain of f64 there are 16
+_MESSAGE = 12  # lines of a message that are shown, each once
+_SAID = 3  # sentences of the ISA about one matrix instruction
+_PLAIN = str.maketrans("", "", "`_")  # marks of Markdown in sentences of the ISA
 _BRANCH = (
     f"bra ({ISA}, 9.7.12.3), of which branches and loops are made: “Branch to a target and "
     "continue execution there.” Lanes whose guard predicate is false go on behind it."
 )
-_SMALL_KERNEL = 40
-"""Lines up to which a page shows the kernel."""
+_SMALL_KERNEL = 40  # lines up to which a page shows the kernel
 
 
 def page_of(
@@ -74,7 +77,7 @@ def page_of(
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
         way = ValueWay.of(facts)
-        gives = "" if way is None else way.gives
+        gives = "" if way is None else _gives(way)
         blocks = _of_values(facts, way)
     else:
         blocks = _of_module(entry)
@@ -114,7 +117,7 @@ def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
     if way is not None:
         yield way.top()
         yield from _said(way)
-        for link in way.products[-_SAID:]:
+        for link in _products(way)[-_SAID:]:
             yield from _terms(facts, link, one)
     if bound := facts.bound(one):
         either = "only NaN"
@@ -149,7 +152,7 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
     more = f"; {count:,} elements of the image differ" if count > 1 else ""
     if not facts.is_permitted(one):
         judged = "No target may return this value"
-    elif way is not None and way.is_exact:
+    elif way is not None and _is_exact(way):
         judged = "Nothing that the value depends on leaves it open: the ISA permits no other"
     else:
         judged = "The ISA permits the value, and it is not what this target is known to return"
@@ -168,6 +171,36 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
         kernels = counted(int(others), "other kernel")
         text += f" The module has {kernels}, and without them it is right."
     return text
+
+
+def _gives(way: ValueWay) -> str:
+    """Say which value is stored in place of which, of an instruction that gave it if one did."""
+    if is_provisional(way.facts.finding):
+        return ""
+    last, made = way.lines[-1], way.lines[-2] if len(way.lines) > 1 else None
+    both, size = (way.shown.actual, way.shown.expected), way.shown.bits
+    words = [notation(bits, way.stored_type) or hexadecimal(bits, size) for bits in both]
+    if words[0] == words[1]:
+        words = [hexadecimal(bits, size) for bits in both]
+    if made is None or not made.marked or not {*last.reads} <= {*made.writes}:
+        return f": {words[0]} is stored where {words[1]} is right"
+    verb = "give" if len(way.facts.finding.identity.instructions) > 1 else "gives"
+    return f" {verb} {words[0]} where {words[1]} is right"
+
+
+def _is_exact(way: ValueWay) -> bool:
+    """Whether nothing that the value depends on leaves it open: no sum, no bits of a NaN."""
+    taken = [link.taken.statement for link in way.links if link.taken is not None]
+    rows = [one.row for one in taken if isinstance(one, Assign)]
+    sums = any(multiplies(link.event.step) for link in way.links)
+    return not (sums or any(row.nan or row.defined is not None for row in rows))
+
+
+def _products(way: ValueWay) -> Sequence[Link]:
+    """Return the multiplications among what is named; where nothing is, the last on the way."""
+    among = [way.links[at] for at in sorted(way.guilty)] or way.links
+    found = [link for link in among if multiplies(link.event.step)]
+    return found if way.guilty else found[-1:]
 
 
 def _said(way: ValueWay) -> Iterator[str]:
@@ -299,8 +332,8 @@ def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:
             where = f"{one.where.partition('[')[0]}[lanes {lanes}; {one.column}]"
         notation = fmt.name if fmt else type_ if is_own else ""
         values = (shown(bits, one.bits, notation) for bits in (one.expected, one.actual))
-        rows.append((where, *values, apart(one, fmt)))
-    yield FactTable(rows, head=("element", "expected", "left by the build", "apart"))
+        rows.append((where, *values))
+    yield FactTable(rows, head=("element", "expected", "left by the build"))
     yield from _left_out(len(facts.differences) - sum(map(len, listed)))
 
 
@@ -309,8 +342,7 @@ def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:
 _OWED = {
     "illegal": "is illegal and has to be rejected",
     "undefined": "has undefined behaviour, so that it may be accepted or rejected",
-}
-"""What the ISA says of an instruction, by the oracle's verdict."""
+}  # what the ISA says of an instruction, by the oracle's verdict
 
 
 def _of_module(entry: Entry) -> Iterator[Block]:
@@ -359,8 +391,7 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
         return (0, *_order(span[1])) if span else (1, one.version)
 
     told = sorted(tuple(asked) or asked_of(finding), key=age)
-    texts: dict[str, list[str]] = {}
-    """By what they do; spans below are of neighbours among these."""
+    texts: dict[str, list[str]] = {}  # by what they do; spans below are of neighbours among these
     if answers:
         for answer, group in groupby(answers, lambda pair: pair[1]):
             versions = [f"V{version}" for version, _ in group]
@@ -438,8 +469,7 @@ _SHRUNK = {
     ShrinkStatus.FLAKY: "until it did not fail every time",
     ShrinkStatus.CAPPED: "until a limit of time or steps",
     ShrinkStatus.COMPLETE: "as far as it goes",
-}
-"""How far a finding was made smaller."""
+}  # how far a finding was made smaller
 
 
 def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, object]]:

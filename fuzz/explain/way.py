@@ -1,27 +1,35 @@
-"""How a wrong value came about: the instructions on the way to it, with what each gives."""
+"""A finding read from its files, and how its wrong value came about, by instructions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fuzz.explain.document import CodeLine, CodeListing
-from fuzz.explain.values import (
-    ValueFacts,
+from corpus import Entry, Finding
+from corpus.finding import EXPECTED
+from fuzz.explain.document import (
+    CodeLine,
+    CodeListing,
     by_lanes,
-    hexadecimal,
     is_plain,
     notation,
     register_of,
     shown,
 )
-from fuzz.findings.verdicts import Difference
+from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
+from fuzz.findings.verdicts import Difference, Subject, differences
 from fuzz.kinds import is_provisional
-from oracle.execution.tracing import Event, Link, around, slice_of
-from oracle.isa.forms import Format
+from oracle.bounds.permission import Bound, permitted
+from oracle.errors import InfrastructureError, UsageError
+from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace
+from oracle.isa.forms import FORMATS, Format
+from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -35,6 +43,7 @@ from oracle.program.lane_code import (
 )
 from oracle.program.operands import Register, Use, overlaps
 from oracle.program.operations import Scalar
+from oracle.program.program import Program
 from oracle.program.steps import (
     PlainAccess,
     accesses_registers,
@@ -44,15 +53,122 @@ from oracle.program.steps import (
     multiplies,
 )
 from runners.emission.body import operand_registers
+from runners.front_ends.languages import Source, source_of
+from strategies.matrices import Result, results
 
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15
 lines of a page hold it."""
-_LONG = 60
-"""Characters of an instruction from which on its values stand below it."""
-_MOST = 60
-"""Lines of a whole listing; a loop of 15 turns in one of 15 has more."""
+_LONG = 60  # characters of an instruction from which on its values stand below it
+_MOST = 60  # lines of a whole listing; a loop of 15 turns in one of 15 has more
 _NOT_COME = "–"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValueFacts:
+    """A finding of a program on an image."""
+
+    entry: Entry
+    finding: Finding
+    subject: Subject
+    program: Program
+    rewritten: str | None  # what was run, if a pass or a planted fault changed it
+    expected: NDArray[np.uint8]  # (image_bytes,)
+    actual: NDArray[np.uint8] | None  # (image_bytes,); None if nothing came out
+    architecture: str  # whose model expects this: "sm_90", or "sm_90@12.4" for code of CUDA 12.4
+
+    @classmethod
+    def of(cls, entry: Entry) -> ValueFacts:
+        """Read a stored finding."""
+        subject, finding = subject_of(entry), entry.finding
+        files, size = finding.files, subject.program.image_bytes
+        architecture = finding.details.get("architecture", finding.target)
+        architecture = str(finding.details.get(JUDGED, architecture))
+        try:
+            parse_target(split_compiler(architecture)[0])
+        except UsageError as error:
+            raise InfrastructureError(f"{entry.path}: {error}") from None
+        if EXPECTED in files:
+            expected = image_of(entry, EXPECTED, size)
+        else:
+            expected = trace(subject.program, subject.image, target=architecture).image
+        ran = entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
+        return cls(
+            entry=entry, finding=finding, subject=subject, program=subject.program, rewritten=ran,
+            expected=expected,
+            actual=image_of(entry, ACTUAL, size) if ACTUAL in files else None,
+            architecture=architecture,
+        )  # fmt: skip
+
+    @property
+    def kernel(self) -> str:
+        """The PTX that was run."""
+        return self.rewritten if self.rewritten is not None else self.subject.module.ptx
+
+    @cached_property
+    def source(self) -> Source | None:
+        """What the front end was given; None where warpfuzz wrote the PTX."""
+        made = self.finding.made
+        if not made.front_end:
+            return None
+        return source_of(made.front_end, self.subject.module, level=made.level)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The program's way over the image, by the model."""
+        return trace(self.program, self.subject.image, target=self.architecture)
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """Where the results lie."""
+        return results(self.program)
+
+    @cached_property
+    def differences(self) -> Sequence[Difference]:
+        """What differs."""
+        if self.actual is None:
+            return ()
+        return differences(self.program, self.expected, self.actual)
+
+    @cached_property
+    def shown(self) -> Difference | None:
+        """The difference that the page is about: one that the ISA forbids, if there is any."""
+        forbidden = [one for one in self.differences if not self.is_permitted(one)]
+        return next(iter(forbidden or self.differences), None)
+
+    @cached_property
+    def written(self) -> Written | None:
+        """The step that wrote the byte that is shown; None if none is."""
+        return None if self.shown is None else self.trace.writer(self.shown.byte)
+
+    @cached_property
+    def _permission(self) -> Any:
+        return permitted(self.program, self.subject.image[None], target=self.architecture)
+
+    @cached_property
+    def _allowed(self) -> Any:
+        assert self.actual is not None
+        return self._permission.allows(self.actual[None])[0]
+
+    def is_permitted(self, difference: Difference) -> bool:
+        """Whether the ISA permits what is there."""
+        size = difference.bits // 8
+        return bool(self._allowed[difference.byte : difference.byte + size].all())
+
+    def bound(self, difference: Difference) -> Bound | None:
+        """Return what the ISA permits there, None if it is one value or anything."""
+        # Of a register with two elements, that of the first byte that differs.
+        changed = difference.expected ^ difference.actual
+        end = difference.byte + ((changed & -changed).bit_length() - 1) // 8
+        found = [one for one in self._permission.bounds() if difference.byte <= one.byte <= end]
+        return max(found, key=lambda bound: bound.byte, default=None)
+
+    def type_of(self, difference: Difference) -> Format | None:
+        """Return the format of what differs; None for registers and bytes."""
+        for result in self.results:
+            if not result.is_registers and difference.byte in result.offsets:
+                return FORMATS.get(result.type)  # rows of moved matrices have none
+        return None
 
 
 class ValueWay:
@@ -62,21 +178,20 @@ class ValueWay:
         self, facts: ValueFacts, difference: Difference, links: Sequence[Link], lanes: Sequence[int]
     ) -> None:
         self.facts, self.shown, self.links = facts, difference, links
+        # The lane that is told; perhaps another, which is right and goes another way.
         self.lanes = lanes
-        """The lane that is told; perhaps another, which is right and goes another way."""
         identity, self.words = facts.finding.identity, list[str]()
         if not is_provisional(facts.finding):
             named = [word for words in identity.instructions for word in words.split(" or ")]
             self.words = [*named, identity.condition]  # which may be a branch or a loop
         self.guilty = frozenset(
             at for at, link in enumerate(links) if any(_named(word, link) for word in self.words)
-        )
-        """Places of the links that the finding's identity names."""
+        )  # places of the links that the finding's identity names
         self._registers, _ = operand_registers(facts.program)
+        # As lines come to them: the notation of a register of scalar code, by event and name, and
+        # what a register of the program is called then, with its notation.
         self._types: dict[tuple[int, str], str] = {}
-        """Notation of a register of scalar code, by event and name, as lines come to it."""
         self._held: dict[Register, tuple[str, str]] = {}
-        """What a register of the program is called then, and its notation."""
         codes = {link.event.number: link.event for link in links if link.taken is not None}
         self._suffixes = {one: f"_{at}" if at > 1 else "" for at, one in enumerate(codes, 1)}
         self._depths = {
@@ -85,14 +200,12 @@ class ValueWay:
             if is_lane_code(event.step)
             for one, outer in around(event.step.code).items()
         }
-        self.stored_type = ""
-        """Notation of what is stored."""
+        self.stored_type = ""  # notation of what is stored
         self.lines = [
             line
             for at, link in enumerate(links)
             for line in (self._step(at, link) if link.taken is None else self._statement(at, link))
         ]
-        """Every instruction."""
 
     @classmethod
     def of(cls, facts: ValueFacts) -> ValueWay | None:
@@ -107,41 +220,6 @@ class ValueWay:
         if other is not None:
             lanes, links = (*lanes, other), slice_of(facts.trace, written, other)
         return cls(facts, shown_, links, lanes)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing that the value depends on leaves it open: no sum, no bits of a NaN."""
-        taken = [link.taken.statement for link in self.links if link.taken is not None]
-        rows = [one.row for one in taken if isinstance(one, Assign)]
-        return not (
-            any(multiplies(link.event.step) for link in self.links)
-            or any(row.nan or row.defined is not None for row in rows)
-        )
-
-    @property
-    def products(self) -> Sequence[Link]:
-        """The multiplications among what is named; where nothing is, the last on the way."""
-        among = [self.links[at] for at in sorted(self.guilty)] or self.links
-        found = [link for link in among if multiplies(link.event.step)]
-        return found if self.guilty else found[-1:]
-
-    @property
-    def gives(self) -> str:
-        """Say which value is stored in place of which, of an instruction that gave it if one did.
-
-        "" where what is wrong is not known.
-        """
-        if is_provisional(self.facts.finding):
-            return ""
-        last, made = self.lines[-1], self.lines[-2] if len(self.lines) > 1 else None
-        both, size = (self.shown.actual, self.shown.expected), self.shown.bits
-        words = [notation(bits, self.stored_type) or hexadecimal(bits, size) for bits in both]
-        if words[0] == words[1]:
-            words = [hexadecimal(bits, size) for bits in both]
-        if made is None or not made.marked or not {*last.reads} <= {*made.writes}:
-            return f": {words[0]} is stored where {words[1]} is right"
-        verb = "give" if len(self.facts.finding.identity.instructions) > 1 else "gives"
-        return f" {verb} {words[0]} where {words[1]} is right"
 
     # What is shown of the lines
 

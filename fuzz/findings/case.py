@@ -68,8 +68,8 @@ from runners.protocol import NO_SM
 from runners.ptx_text import kernel_name, with_header
 from runners.toolchains import VERSION, names_program, parted
 from runners.variants import NONE, PLAIN, Variant, parse_variant, split_variant
-from strategies.matrices import complexity
 from strategies.programs import GENERATOR_VERSION
+from strategies.simplification.values import complexity
 
 REWRITTEN = "rewritten.ptx"
 ORIGINAL = "original.ptx"  # a judged kernel before it was made smaller

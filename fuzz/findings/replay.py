@@ -47,8 +47,8 @@ from oracle.isa.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
+from runners.foreign import Rewriter
 from runners.protocol import ClosedAtTheEnd, Failure
-from runners.ptx_pass import Rewriter
 from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
 
@@ -64,8 +64,7 @@ _WORDS = {
     "crashed": "crash",
     "hung": "hang",
     "unreadable": "unreadable",
-}
-"""What the record calls an outcome, by the label of a run."""
+}  # what the record calls an outcome, by the label of a run
 
 
 class ReplayStatus(StrEnum):

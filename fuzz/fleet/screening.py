@@ -34,7 +34,7 @@ class ScreenNews:
     over: bool = False
     summary: Mapping[str, Any] | None = None  # as of `warpfuzz screen --json`, once it is over
     findings: Sequence[tuple[Finding, Mapping[str, bytes]]] = ()
-    error: str = ""  # what was said last where it did not end well
+    error: str = ""  # why it could not be screened to the end
 
 
 @dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class ScreenHost(PlacedActor):
     _folder: Path = field(default_factory=Path)
     _tool: Tool | None = None
 
-    def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
+    def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> ScreenNews:
         """Start screening with arguments of `warpfuzz screen`; "@NAME" stands for a file."""
         folder = self._folder = Path(tempfile.mkdtemp(prefix="warpfuzz-"))
         for name, data in files.items():
@@ -56,6 +56,7 @@ class ScreenHost(PlacedActor):
                 helper(*command), stdout=out, stderr=err, environment=helper_environment(),
                 cwd=folder,
             )  # fmt: skip
+        return ScreenNews()
 
     def news(self, stop: bool) -> ScreenNews:
         """Wait a moment; say how far it is, and what came of it."""
@@ -98,7 +99,6 @@ class FleetDevice:
     actor: Handle
     begun: Begun | None = None
     news: ScreenNews = ScreenNews()
-    error: str = ""  # why it could not be screened to the end
 
     @property
     def name(self) -> str:
@@ -106,65 +106,57 @@ class FleetDevice:
         return "a GPU that others use" if self.begun is None else self.begun.name
 
     @property
-    def done(self) -> bool:
-        """Whether nothing more comes of it."""
-        return self.news.over or bool(self.error)
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What came of it, as `warpfuzz screen --json` has devices."""
+        row = {"host": self.begun.host if self.begun else "", "error": self.news.error or None}
+        for told in (self.news.summary or {}).get("devices", ()):
+            name = f"{self.name}: {told['device'].partition(': ')[2] or told['device']}"
+            yield told | row | {"device": name, "error": told.get("error") or row["error"]}
+        if self.news.summary is None:
+            yield {"device": self.name, "cases": 0, "wrong": 0, "multiprocessors": []} | row
 
 
-@dataclass(kw_only=True)
-class FleetScreening:
-    """The screening of every GPU that a cluster has when it begins, as of `ScreenHost.start`."""
+def screened(
+    cluster: Cluster, words: Sequence[str], files: Mapping[str, bytes], stop: threading.Event
+) -> Iterator[list[FleetDevice]]:
+    """Screen every GPU that a cluster has now, as `ScreenHost.start` says; then leave it.
 
-    cluster: Cluster
-    words: Sequence[str]
-    files: Mapping[str, bytes]
-    devices: list[FleetDevice] = field(default_factory=list)
-    stop: threading.Event = field(default_factory=threading.Event)  # set by who wants the end
-
-    def run(self) -> Iterator[list[FleetDevice]]:
-        """Iterate once a second over how it stands, until all are done."""
-        cluster, begun, stopped = self.cluster, time.monotonic(), 0.0
-        self.devices += [
-            FleetDevice(actor=cluster.start()) for _ in range(max(1, cluster.places()))
-        ]
-        calls = {cluster.call(one.actor, "begin"): one for one in self.devices}
+    Iterates once a second over how it stands, until all are done; `stop` is set by who wants the
+    end.
+    """
+    begun, stopped = time.monotonic(), 0.0
+    devices = [FleetDevice(actor=cluster.start()) for _ in range(max(1, cluster.places()))]
+    try:
+        calls = {cluster.call(device.actor, "begin"): device for device in devices}
         while calls:
             for call in cluster.wait(list(calls), _NEWS_SECONDS):
                 device = calls.pop(call)
-                following = self._hear(device, call)
-                if not device.done:
+                following: tuple[Any, ...] = ("news", stop.is_set())
+                try:
+                    answer = cluster.result(call)
+                except ActorGoneError as error:
+                    answer = ScreenNews(over=True, error=str(error))
+                if isinstance(answer, Begun):
+                    device.begun, following = answer, ("start", [*words], dict(files))
+                    answer = ScreenNews(over=bool(answer.refusal), error=answer.refusal)
+                device.news = answer
+                if not answer.over:
                     calls[cluster.call(device.actor, *following)] = device
             now = time.monotonic()
-            stopped = stopped or (now if self.stop.is_set() else 0.0)
-            waiting = [one for one in calls.values() if one.begun is None]
-            late, why = list[FleetDevice](), ""
+            stopped = stopped or (now if stop.is_set() else 0.0)
+            waiting = [device for device in calls.values() if device.begun is None]
+            late, why = list[FleetDevice](), "it was used by others all the time"
             if stopped and now - stopped > _END_SECONDS:
                 late, why = [*calls.values()], "it did not end in time"
             elif stopped or (
                 len(waiting) == len(calls)
-                and (len(calls) < len(self.devices) or now - begun > _PLACE_SECONDS)
+                and (len(calls) < len(devices) or now - begun > _PLACE_SECONDS)
             ):
                 # Those that have a place are done: nobody waits for what others use.
-                late, why = waiting, "it was used by others all the time"
+                late = waiting
             for device in late:
-                device.error = why
-            calls = {call: one for call, one in calls.items() if one not in late}
-            yield self.devices
-
-    def _hear(self, device: FleetDevice, call: Any) -> tuple[Any, ...]:
-        """Take in an answer; return what is called next."""
-        try:
-            answer = self.cluster.result(call)
-        except ActorGoneError as error:
-            device.error = str(error)
-            return ()
-        if isinstance(answer, Begun):
-            device.begun, device.error = answer, answer.refusal
-            return "start", [*self.words], dict(self.files)
-        if answer is not None:
-            device.news, device.error = answer, answer.error
-        return "news", self.stop.is_set()
-
-    def close(self) -> None:
-        """End all actors, and leave the cluster."""
-        leave(self.cluster, {one.actor: one.begun for one in self.devices})
+                device.news = ScreenNews(over=True, error=why)
+            calls = {call: device for call, device in calls.items() if device not in late}
+            yield devices
+    finally:
+        leave(cluster, {device.actor: device.begun for device in devices})

@@ -10,8 +10,7 @@ from typing import Any
 from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, fitting, members_of, placed
 from fuzz.findings.case import remember
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
-from fuzz.judging.guessing import guess
-from fuzz.judging.reference import Reference, forgetting, refused_by, rounded, undecided
+from fuzz.judging.reference import Reference, forgetting, guess, refused_by, rounded, undecided
 from fuzz.options.testing import Judge
 from fuzz.output import counted, fetcher
 from fuzz.runner import (
@@ -29,10 +28,9 @@ from oracle.given_files import read_text
 from oracle.isa.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
-from runners.foreign import is_command
+from runners.foreign import PtxPass, is_command
 from runners.processes import quoted
 from runners.protocol import Failure, Images, Runner, Trouble
-from runners.ptx_pass import PtxPass
 from runners.ptx_text import header, is_listing, module_in, with_header
 from runners.simulated.silicon import OLDEST, is_older
 

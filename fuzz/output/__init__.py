@@ -274,16 +274,14 @@ def tracked(
 
 
 @contextmanager
-def fetcher(
-    fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
-) -> Iterator[Callable[[str], T]]:
-    """Give a function that fetches a compiler by its name and shows how far it is."""
+def fetcher(fetch: Callable[[str], T], *, json: bool) -> Iterator[Callable[[str], T]]:
+    """Give a function that fetches a compiler by its name and shows that it does."""
     with bars(json=False, out=console(stderr=json)) as bar:
 
         def fetch_one(name: str) -> T:
             task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
             try:
-                return fetch(name, lambda done, all_: bar.update(task, completed=done, total=all_))
+                return fetch(name)
             finally:
                 bar.remove_task(task)
 

@@ -35,7 +35,6 @@ from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
-from runners.screening import Screened
 from strategies.features import main_form
 from strategies.rounds import Batch
 
@@ -43,13 +42,6 @@ _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
 _MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
-_INSTRUCTIONS = "instructions"
-_NOT_SAID = ("multiprocessor", _INSTRUCTIONS, "clock of the device", "set", "model")
-"""Details that the sentence about a finding leaves to its title and its page."""
-
-_Again = tuple[Rate, Rate] | Failure
-"""What became of an image that was run again on all multiprocessors: the rates of the one where it
-had differed, and of all others."""
 
 
 @dataclass(kw_only=True)
@@ -75,14 +67,10 @@ class ScreenFinding:
         """Where it is stored; empty until then."""
         return "" if self.saved is None else str(self.saved.path)
 
-    def keep(self, corpus: Corpus, known: Known) -> bool:
-        """Store it, or what has become known of it; tell whether it was not there."""
+    def keep(self, corpus: Corpus, known: Known) -> None:
+        """Store it, or find out as what it is known."""
         self.known = known.match(self.case)
-        if self.saved is not None:
-            corpus.learn(self.case, self.files)
-            return False
         self.saved = corpus.add(self.case, self.files)
-        return True
 
 
 class ScreenExaminer:
@@ -94,10 +82,7 @@ class ScreenExaminer:
         self._examined: set[str] = set()  # names of the programs whose images were replayed
 
     def new(self) -> Iterator[ScreenFinding]:
-        """Take in what launches showed; iterate over findings that are new, or have become wider.
-
-        A finding that has become wider has a case of the same identity as before.
-        """
+        """Take in what launches showed; iterate over findings that are new."""
         while self.screen.sightings:
             yield from self.examine(self.screen.sightings.popleft())
 
@@ -125,22 +110,15 @@ class ScreenExaminer:
         return Bucket.of(kind, f"multiprocessor {sm} of {self.screen.ready.uuid or self.device}")
 
     def _differing(self, item: ScreenItem, one: Differing) -> ScreenFinding | None:
-        source, name = item.source, form_name(main_form(item.source.program))
+        source, is_local = item.source, self._is_local(item)
         there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm).identity)
-        if there is not None and self._is_local(item):
-            # It says more than before where that is another instruction.
-            if source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
-                there.programs.append(source.entry)
-            if name in there.instructions:
-                return None
-            there.instructions.append(name)
-            details = {**there.case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
-            there.case = msgspec.structs.replace(there.case, details=details)
-            return there
+        if there is not None and is_local:
+            _widen(there, item)
+            return None
         if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(source.entry)
-        replay = self._replay(item, one)
+        again = self.screen.again(item, one.image, _AGAIN_SECONDS)
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
         (verdict,) = judge(
@@ -149,11 +127,18 @@ class ScreenExaminer:
         )  # fmt: skip
         if verdict is None:
             return None  # by the bounds alone: the model has no figures of the compiler
-        form = main_form(source.program)
-        again = [] if isinstance(replay, Failure) else [replay]
-        steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
+        form, here, others = main_form(source.program), Rate(cases=0, wrong=0), None
+        if isinstance(again, Failure):
+            kind_of_failure(again)
+            said = f"{again}"
+        else:
+            cases, wrong = again.ledger.finished, again.ledger.wrong
+            here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
+            others = Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
+            said = f"{here} on multiprocessor {one.sm}, {others} on all others"
+        steady = others is not None and here.wrong == here.cases
         kind = verdict if steady else Kind.FLAKY
-        if self._is_local(item) and not any(others.wrong for _, others in again):
+        if is_local and not (others and others.wrong):
             bucket = self._multiprocessor(kind, one.sm)
         elif steady:
             found = differences(source.program, expected, one.actual)
@@ -163,47 +148,33 @@ class ScreenExaminer:
         attempt = Attempt(
             kind=verdict, actual=one.actual[None], expected=expected, sms=(one.sm,), failed=1
         )
-        rate = self.screen.tally.rate(one.sm)
-        words = {
-            "multiprocessor": one.sm,
+        told: dict[str, str | int | None] = {
+            "while screening": f"{self.screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
+            "again at once": said,
             "warp slot": one.warp,
-            "clock of the device": None if one.nanoseconds is None else f"{one.nanoseconds} ns",
-            "while screening": f"{rate} on multiprocessor {one.sm}",
-            "again at once": _words(replay, one.sm),
-            _INSTRUCTIONS: name,
-            "set": Path(self.screen.set_name).name or None,
-            "model": self.screen.description.model or None,
+            "multiprocessor": one.sm,
+            "clock of the device": one.nanoseconds and f"{one.nanoseconds} ns",
+            "instructions": form_name(form),
+            "set": Path(self.screen.set_name).name,
+            "model": self.screen.description.model,
         }
-        told = {name: word for name, word in words.items() if word is not None}
         return self._found(item, bucket, attempt, one.image, told)
-
-    def _replay(self, item: ScreenItem, one: Differing) -> _Again:
-        outcome = self.screen.again(item, one.image, _AGAIN_SECONDS)
-        if not isinstance(outcome, Screened):
-            kind_of_failure(outcome)
-            return outcome
-        cases, wrong = (
-            each.astype(np.int64) for each in (outcome.ledger.finished, outcome.ledger.wrong)
-        )
-        here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
-        return here, Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
 
     def _failure(self, item: ScreenItem, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
         bucket = bucket_of_failure(kind, main_form(item.source.program), failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
-        words = {"while screening": f"{len(item.failures)} launches of {item.source.entry} failed"}
-        return self._found(item, bucket, attempt, 0, words)
+        said = f"{len(item.failures)} launches of {item.source.entry} failed"
+        return self._found(item, bucket, attempt, 0, {"while screening": said})
 
     def _found(
         self, item: ScreenItem, bucket: Bucket, attempt: Attempt, image: int,
-        words: Mapping[str, str | int],
+        told: Mapping[str, str | int | None],
     ) -> ScreenFinding | None:  # fmt: skip
         """Return a finding, and remember it; None, where its cause has one already."""
         source, description = item.source, self.screen.description
-        key = bucket.identity
-        if key in self.findings:
-            self.findings[key].programs.append(source.entry)
+        if (there := self.findings.get(bucket.identity)) is not None:
+            _widen(there, item)
             return None
         module = Module.named(description.target, description.ptx_version)
         subject = Subject(
@@ -216,22 +187,29 @@ class ScreenExaminer:
         number = source.references.drawn[image] if source.references.drawn else image
         origin = Origin(seed=description.seed, round=source.round, image=number)
         case = case_of(evidence, self.screen.ready, origin=origin, status=ShrinkStatus.RAW)
-        shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
-        self.findings[key] = ScreenFinding(
+        words = {name: word for name, word in told.items() if word not in (None, "")}
+        shown = [f"{name}: {words[name]}" for name in _SAID if name in words]
+        found = self.findings[bucket.identity] = ScreenFinding(
             case=msgspec.structs.replace(case, details={**case.details, **words}),
             files=files_of(evidence),
             sentence="; ".join((self.device, *shown)),
             programs=[source.entry],
             instructions=[form_name(main_form(source.program))],
         )
-        return self.findings[key]
+        return found
 
 
-def _words(replay: _Again, sm: int) -> str:
-    if isinstance(replay, Failure):
-        return str(replay)
-    here, others = replay
-    return f"{here} on multiprocessor {sm}, {others} on all others"
+_SAID = ("while screening", "again at once", "warp slot")
+"""Details that the sentence about a finding has."""
+
+
+def _widen(there: ScreenFinding, item: ScreenItem) -> None:
+    """Add a program to those that show a finding."""
+    entry, name = item.source.entry, form_name(main_form(item.source.program))
+    if entry not in there.programs and len(there.programs) < _MOST_NAMED:
+        there.programs.append(entry)
+    if name not in there.instructions:
+        there.instructions.append(name)
 
 
 _IMAGES = 128  # images of a program: several of every class of values that a recipe has

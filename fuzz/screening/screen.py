@@ -15,15 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from corpus import Kind
 from fuzz.checks.fresh_rounds import made_again, sample
 from fuzz.findings.families import form_name
-from fuzz.findings.verdicts import differences, judge
+from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram, Tally
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -36,14 +35,7 @@ from runners.emission import emit, emit_screening
 from runners.ledger import Differing, Ledger
 from runners.protocol import Compiled, Failure
 from runners.reference.encoding import encode
-from runners.reference.fresh import (
-    FreshRan,
-    FreshRunner,
-    FreshWork,
-    PendingFresh,
-    finished_by,
-    fresh_runner,
-)
+from runners.reference.fresh import FreshRan, FreshRunner, FreshWork, finished_by, fresh_runner
 from runners.screening import References, Screened, Screener
 from strategies.contents.device import device_contents
 from strategies.features import main_form
@@ -65,8 +57,8 @@ _LOST_RETRIES = 1  # launches of a program that may fail before it is left out
 _MOST_IMAGES = 1 << 22  # of a fresh launch: 40 ms (10^8 a second, H100, prototype, 2026-11)
 _FIRST_IMAGES = 1 << 16
 """Of a program's first fresh launch: 9 ms (7.2 million a second, H100, 2026-11-27)."""
+_MOST_REPEATED = 4  # wrong images of a launch, of other multiprocessors, that are run again alone
 _MOST_KEPT = 128  # images of a program from which on those that are wrong are only counted
-_MOST_REPEATED = 4  # wrong images, of other multiprocessors, that are run again by themselves
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,8 +70,7 @@ class ScreenItem:
     compiled: Compiled | None = None
     per_second: float = 0.0  # images that one multiprocessor runs; 0 before the first launch
     failures: list[Failure] = field(default_factory=list)
-    asked: bool = False
-    """Whether the oracle was asked what has to come out: a set may say something else."""
+    asked: bool = False  # whether the oracle was asked if the set expects the right images
     suspect: bool = False
     """Whether its next launch is to be alone: the last one failed, and another one that was on its
     way may be to blame."""
@@ -87,7 +78,12 @@ class ScreenItem:
     work: FreshWork | None = None  # the fresh images before the next; None: the reference cannot
     timed: bool = False  # whether a comparison of it has come to its end
     repeated: set[int] = field(default_factory=set)
-    """Multiprocessors of which a wrong image was run again by itself."""
+    """Multiprocessors of which a wrong fresh image was run again by itself."""
+
+    @property
+    def name(self) -> str:
+        """The program, and what it is about."""
+        return f"{self.source.entry} ({form_name(main_form(self.source.program))})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,16 +96,11 @@ class Sighting:
     failure: Failure | None = None
 
 
-class SetAside(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A program that says nothing of the device, as JSON has it."""
+class SetAside(NamedTuple):
+    """A program that says nothing of the device, by its name, and why: as JSON has it."""
 
-    program: str  # its name
-    why: str  # what was seen, and what became of it
-    image: int | None = None  # number of an image that two multiprocessors got wrong
-    multiprocessors: tuple[int, ...] = ()  # numbers of these
-    images: int | None = None
-    """Images of which a set expects something else than the oracle; 0 where the ISA promises
-    nothing of the program."""
+    program: str
+    why: str
 
 
 Launch = tuple[ScreenItem, References | None, Callable[[], Screened | Failure]]
@@ -136,9 +127,7 @@ class ScreenRun:
         self.ready, self.runner = ready, ready.runner
         self.description, self.set_name = description, set_name
         self.device: FreshRunner | None = fresh_runner(ready.runner) if fresh else None
-        self.fresh = 0 if fresh else None
-        """Images that were compared with the device's reference; None where there is none."""
-        self.once = 0  # times that this said something else than when it was asked again
+        self.fresh = 0 if fresh else None  # images that were compared with the device's reference
         self.tally = Tally()
         self.sightings: deque[Sighting] = deque()  # what was not examined yet
         self.health: DeviceHealth | None = None
@@ -146,10 +135,8 @@ class ScreenRun:
         self.ran: set[str] = set()  # names of programs of which a launch came to its end
         self.busy = 0.0  # seconds in which a launch ran
         self.left_out: list[SetAside] = []  # were given up, because they brought the device down
-        self.refuted: list[SetAside] = []
-        """Programs that are judged by the oracle since it was found to expect something else."""
-        self.miscompiled: dict[str, SetAside] = {}
-        """By name: programs that were given up, because their code is wrong."""
+        self.refuted: list[SetAside] = []  # were expected to give something else than the oracle's
+        self.miscompiled: dict[str, SetAside] = {}  # were given up: their code is wrong
         self._bursts, self._random, self._grows = bursts, random.Random(seed), grows
         self._numbers = itertools.count()
         self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
@@ -173,15 +160,14 @@ class ScreenRun:
             self.tally.images.pop(oldest.source.entry, None)
             self.tally.programs.pop(oldest.source.entry, None)
 
-    def _give_up(self, item: ScreenItem, image: int, sms: tuple[int, int]) -> None:
+    def _give_up(self, item: ScreenItem, image: int, first: int, second: int) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""
-        entry, (first, second) = item.source.entry, sms
-        why = (
-            f"{entry} ({form_name(main_form(item.source.program))}): image {image} is wrong on "
-            f"multiprocessors {first} and {second}, so that its code is wrong, not one of them; it "
-            "is left out, and `warpfuzz run` shows what is wrong in such code"
+        self.miscompiled[item.source.entry] = SetAside(
+            item.source.entry,
+            f"{item.name}: image {image} is wrong on multiprocessors {first} and {second}, so that "
+            "its code is wrong, not one of them; it is left out, and `warpfuzz run` shows what is "
+            "wrong in such code",
         )
-        self.miscompiled[entry] = SetAside(program=entry, image=image, multiprocessors=sms, why=why)
         self._take_out(item)
 
     def _take_out(self, item: ScreenItem) -> None:
@@ -227,11 +213,10 @@ class ScreenRun:
     def again(self, item: ScreenItem, image: int, seconds: float = 0.0) -> Screened | Failure:
         """Run one image of a program on all multiprocessors for some time."""
         self.finish()
-        if item.compiled is None:
-            raise InfrastructureError(f"{item.source.entry} was never compiled")
-        one = item.source.references.only(image)
+        assert item.compiled is not None
         limit = max(_LEAST_AGAIN, min(_MOST_LIMIT, int(item.per_second * seconds)))
-        return self.runner.screen(item.compiled, one, limit=limit).collect()
+        only = item.source.references.only(image)
+        return self.runner.screen(item.compiled, only, limit=limit).collect()
 
     # Launches
 
@@ -239,8 +224,7 @@ class ScreenRun:
         """Start a launch of the program whose turn it is, if that can be compiled."""
         if self._new and (self._newcomer or not self._items):
             item, self._newcomer = self._new.popleft(), False
-            failure = self._compile(item)
-            if failure is not None:
+            if failure := self._compile(item):
                 self._failed(item, failure)
                 return
             self._items.append(item)
@@ -252,29 +236,28 @@ class ScreenRun:
         alone, item.suspect = item.suspect, False
         if alone:
             self.finish()
-        references, size = item.source.references, item.source.program.image_bytes
-        low, high = _LAUNCH_SECONDS
-        least, seconds = len(references.images), _SECONDS_OF_A_KIBIBYTE * size / 1024
-        seconds = min(max(low, seconds), high)
+        source, references, (low, high) = item.source, item.source.references, _LAUNCH_SECONDS
+        least = len(references.images)
+        seconds = min(max(low, _SECONDS_OF_A_KIBIBYTE * source.program.image_bytes / 1024), high)
         if item.per_second and self._bursts:
             steps = [math.exp(self._random.uniform(*map(math.log, _STEPS))) for _ in range(2)]
             time.sleep(steps[0])
             least, seconds = 1, steps[1]
         limit = min(max(least, int(item.per_second * seconds)), _MOST_LIMIT)
         now = time.monotonic()
-        examine = now - self._examined >= _EXAMINED_EVERY
-        if examine:
+        if examine := now - self._examined >= _EXAMINED_EVERY:
             self._examined = now
         # Verified on every multiprocessor, with the oracle's results, before the device goes on.
-        if item.per_second and item.work and item.plain and self.device and item.source.recipe:
-            before = item.work
-            first, most = before.first + before.count, _MOST_IMAGES if item.timed else _FIRST_IMAGES
+        if item.per_second and item.work and item.plain and self.device and source.recipe:
+            first = item.work.first + item.work.count
+            most = _MOST_IMAGES if item.timed else _FIRST_IMAGES
             count = min(most, limit * max(1, self.tally.multiprocessors.size))
-            sampled = sample(item.source.recipe, first, count)
-            work = item.work = replace(before, first=first, count=count, sampled=sampled)
-            pending = self.device.fresh(item.plain, work)
-            collect = partial(self._compared, item, work, pending, examine)
-            self._waiting.append((item, None, collect))
+            sampled = sample(source.recipe, first, count)
+            work = item.work = replace(item.work, first=first, count=count, sampled=sampled)
+            collect = self.device.fresh(item.plain, work).collect
+            self._waiting.append(
+                (item, None, partial(self._compared, item, work, collect, examine))
+            )
         else:
             launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
             self._waiting.append((item, references, launch.collect))
@@ -283,9 +266,8 @@ class ScreenRun:
 
     def _compile(self, item: ScreenItem) -> Failure | None:
         source, wanted = item.source, self.description.architecture
-        compiled = self.runner.prepare(
-            emit_screening({source.entry: source.program}, module=self._module)
-        )
+        screening = emit_screening({source.entry: source.program}, module=self._module)
+        compiled = self.runner.prepare(screening)
         if isinstance(compiled, Failure):
             return compiled
         if compiled.architecture != wanted:
@@ -315,7 +297,8 @@ class ScreenRun:
         item, references, collect = self._waiting.popleft()
         is_current = references in (None, item.source.references)
         outcome = collect()
-        if item.source.entry in self.miscompiled:
+        source = item.source
+        if source.entry in self.miscompiled:
             return
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
@@ -325,20 +308,14 @@ class ScreenRun:
             # It was compared with what is known to be wrong.
             return
         self.launches += 1
-        self.ran.add(item.source.entry)
+        self.ran.add(source.entry)
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         if self._is_miscompiled(item, ledger):
             return
-        self.tally.add(ledger, item.source)
+        self.tally.add(ledger, source.entry)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
         if wrong := int(ledger.wrong.sum()):
-            for one in ledger.differing:
-                expected = item.source.references.expected[one.image]
-                for difference in differences(item.source.program, expected, one.actual):
-                    other = difference.expected ^ difference.actual
-                    bits = (bit for bit in range(difference.bits) if other >> bit & 1)
-                    self.tally.bits.update(bits)
             self.sightings.append(Sighting(item=item, differing=ledger.differing, wrong=wrong))
 
     def _failed(self, item: ScreenItem, failure: Failure) -> None:
@@ -353,7 +330,7 @@ class ScreenRun:
         self._take_out(item)
         entry = item.source.entry
         if all(one.program != entry for one in self.left_out):
-            self.left_out.append(SetAside(program=entry, why=str(failure)))
+            self.left_out.append(SetAside(entry, f"{entry} left out: {failure}"))
             self.sightings.append(Sighting(item=item, failure=failure))
 
     # Whose fault it is
@@ -363,12 +340,11 @@ class ScreenRun:
         few = np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing
         if few or not item.source.has_scalar_code:
             return False
-        image, drawn = ledger.differing[0].image, item.source.references.drawn
+        image = ledger.differing[0].image
         again = self.again(item, image)
         if isinstance(again, Failure) or np.count_nonzero(again.ledger.wrong) <= MOST_FAULTY:
             return False
-        first, second = np.flatnonzero(again.ledger.wrong)[:2].tolist()
-        self._give_up(item, drawn[image] if drawn else image, (first, second))
+        self._give_up(item, image, *np.flatnonzero(again.ledger.wrong)[:2].tolist())
         return True
 
     def _corrects(self, item: ScreenItem, ledger: Ledger) -> bool:
@@ -377,13 +353,16 @@ class ScreenRun:
             return False
         item.asked = True
         source, target = item.source, self.oracle_target
-        images, said = source.references.images, source.references.expected
-        model = model_for(target)
+        images, said, model = (
+            source.references.images,
+            source.references.expected,
+            model_for(target),
+        )
         try:
             expected = execute(source.program, images, target=target).images
         except WarpfuzzError as error:
             self._take_out(item)
-            expected, wrong, why = said, [], f"{error}; it is left out"
+            expected, why = said, f"{error}; it is left out"
         else:
             verdicts = judge(source.program, images, said, target=target, expected=expected)
             same_model = self.description.model.rpartition(" ")[2] in ("", model.digest[:12])
@@ -393,79 +372,50 @@ class ScreenRun:
             wrong = [number for number, verdict in enumerate(verdicts) if verdict not in may_be]
             if not wrong:
                 return False
-            first = wrong[0]
-            byte = int(np.flatnonzero(said[first] != expected[first])[0])
+            byte = int(np.flatnonzero(said[wrong[0]] != expected[wrong[0]])[0])
             why = (
                 f"{len(wrong)} of {len(images)} images expect what the model {model.name} does not "
-                f"compute: image {first}, byte {byte}, {said[first, byte]:#04x} in the set, "
-                f"{expected[first, byte]:#04x} by the oracle; it is judged by the oracle"
+                f"compute, first image {wrong[0]}, byte {byte}; it is judged by the oracle"
             )
         item.source = replace(source, references=References(images=images, expected=expected))
         why = f"the set {self.set_name} is wrong: {source.entry}: {why}"
-        self.refuted.append(SetAside(program=source.entry, images=len(wrong), why=why))
+        self.refuted.append(SetAside(source.entry, why))
         return True
 
     # Images that the device makes
 
-    def _alone(self, item: ScreenItem, work: FreshWork, number: int) -> FreshRan | None:
-        """Run an image of a program again, by itself; it comes back even if it is right."""
-        assert self.device is not None
-        assert item.plain is not None
-        one = replace(work, first=number, count=1, sampled=(number,))
-        ran = self.device.fresh(item.plain, one).collect()
-        if isinstance(ran, Failure):
-            self._failed(item, ran)
-            return None
-        return ran
-
     def _compared(
-        self, item: ScreenItem, work: FreshWork, pending: PendingFresh, examine: bool
-    ) -> Screened | Failure:
-        """Wait for a comparison; what is wrong joins the program's images.
+        self, item: ScreenItem, work: FreshWork, collect: Callable[[], FreshRan | Failure],
+        examine: bool,
+    ) -> Screened | Failure:  # fmt: skip
+        """Wait for a comparison; what is wrong by the oracle joins the program's images.
 
         Raises InfrastructureError if the reference is wrong.
         """
-        ran = pending.collect()
+        ran = collect()
         if isinstance(ran, Failure):
             return ran
         item.timed = True
         self.fresh = (self.fresh or 0) + int(ran.finished.sum())
-        health = None
-        if examine and isinstance(self.device, CudaRunner):
-            told = self.device.health()
-            health = None if isinstance(told, Failure) else told
-        wrong, differing = np.zeros_like(ran.finished), tuple[Differing, ...]()
-        if len(ran.numbers):
-            places, differing = self._judged(item, work, ran)
-            wrong = finished_by(ran.sms[places], len(places))
-        ledger = Ledger(finished=ran.finished, wrong=wrong, differing=differing)
-        return Screened(ledger=ledger, seconds=ran.seconds, health=health)
-
-    def _judged(
-        self, item: ScreenItem, work: FreshWork, ran: FreshRan
-    ) -> tuple[NDArray[np.intp], tuple[Differing, ...]]:
-        """Return the places of what is wrong by the oracle, and the images that are kept of it."""
-        source, before = item.source, item.source.references
+        told = self.device.health() if examine and isinstance(self.device, CudaRunner) else None
+        source, before, target = item.source, item.source.references, self.oracle_target
         assert source.recipe is not None
-        judged = partial(
-            made_again, source.recipe, source.program, target=self.oracle_target
-        )  # what the oracle says of images that came back
-        again = judged(ran)
+        again = made_again(source.recipe, source.program, ran, target=target)
         if len(again.mistaken):
             number = int(ran.numbers[again.mistaken[0]])
             other = self._alone(item, work, number)
-            if other is not None and len(judged(other).mistaken):
+            if other and len(
+                made_again(source.recipe, source.program, other, target=target).mistaken
+            ):
                 raise InfrastructureError(
-                    f"the reference on {self.ready.device} is wrong about image {number} of a "
-                    f"program about {form_name(main_form(source.program))}, by the oracle; screen "
-                    "without --fresh"
+                    f"the reference on {self.ready.device} is wrong about image {number} of "
+                    f"{item.name}, by the oracle; screen without --fresh"
                 )
-            self.once += 1
         wrong, count = again.wrong, len(before.images)
-        if source.entry not in self.miscompiled and len(wrong):
-            self._ask_elsewhere(item, work, ran, wrong)
+        if source.entry not in self.miscompiled:
+            self._ask_elsewhere(item, work, ran, wrong.tolist())
         if source.entry in self.miscompiled:
-            return wrong[:0], ()
+            wrong = wrong[:0]
         shown = wrong if count < _MOST_KEPT else wrong[:0]
         if len(shown):
             # Behind those that are there: what was seen before is known by its place.
@@ -475,23 +425,38 @@ class ScreenRun:
                 drawn=(*(before.drawn or range(count)), *ran.numbers[shown].tolist()),
             )
             item.source = replace(source, references=references)
-        return wrong, tuple(
+        differing = tuple(
             Differing(image=count + index, sm=int(ran.sms[place]), actual=ran.after[place])
             for index, place in enumerate(shown)
         )
+        counted = finished_by(ran.sms[wrong], len(wrong))
+        return Screened(
+            ledger=Ledger(finished=ran.finished, wrong=counted, differing=differing),
+            seconds=ran.seconds,
+            health=None if isinstance(told, Failure) else told,
+        )
+
+    def _alone(self, item: ScreenItem, work: FreshWork, number: int) -> FreshRan | None:
+        """Run an image of a program again, by itself; it comes back even if it is right."""
+        assert self.device is not None
+        assert item.plain is not None
+        work = replace(work, first=number, count=1, sampled=(number,))
+        ran = self.device.fresh(item.plain, work).collect()
+        if isinstance(ran, Failure):
+            self._failed(item, ran)
+            return None
+        return ran
 
     def _ask_elsewhere(
-        self, item: ScreenItem, work: FreshWork, ran: FreshRan, wrong: NDArray[np.intp]
+        self, item: ScreenItem, work: FreshWork, ran: FreshRan, wrong: list[int]
     ) -> None:
-        """Give the program up if images that are wrong are so on other multiprocessors, too."""
-        _, first = np.unique(ran.sms[wrong], return_index=True)
-        places = [one for one in wrong[np.sort(first)] if int(ran.sms[one]) not in item.repeated]
-        elsewhere = []
-        for place in places[:_MOST_REPEATED]:
-            sm, number = int(ran.sms[place]), int(ran.numbers[place])
+        """Give the program up if another multiprocessor gets an image wrong as well."""
+        places = {int(ran.sms[place]): place for place in reversed(wrong)}
+        new = [sm for sm in reversed(places) if sm not in item.repeated]
+        for sm in new[:_MOST_REPEATED]:
             item.repeated.add(sm)
+            number = int(ran.numbers[places[sm]])
             again = self._alone(item, work, number)
-            if again is not None and len(again.sms) and again.sms[0] != sm:
-                elsewhere.append((number, (sm, int(again.sms[0])), again.differing))
-        if elsewhere and all(differing for _, _, differing in elsewhere):
-            self._give_up(item, *elsewhere[0][:2])
+            if again is not None and len(again.sms) and again.sms[0] != sm and again.differing:
+                self._give_up(item, number, sm, int(again.sms[0]))
+                return

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import mmap
-import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +15,21 @@ from numpy.typing import NDArray
 
 from corpus import durable
 from corpus.programs import decode_program, encode_program
-from fuzz.findings.families import form_name
 from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
+from oracle.given_files import read_given, reason_of
 from oracle.isa.targets import Module, parse_target
 from oracle.program.program import Program, walk
 from oracle.program.steps import is_lane_code
 from runners.ledger import ROWS, Ledger, Rate
 from runners.screening import References
 from strategies.contents import Recipe
-from strategies.features import main_form
 
 _MAGIC = b"warpfuzz screening set\n"
 _FORMAT = 1  # version of what is written here
 _LENGTH_BYTES = 8
 _DIGEST_BYTES = 32
+_HEADER_AT = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
 _ALIGNMENT = 4096
 SET_BYTES = 4 << 30
 """Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
@@ -56,33 +52,31 @@ class SetProgram:
         return any(map(is_lane_code, walk(self.program.steps)))
 
 
+def _rows() -> NDArray[np.uint64]:
+    return np.zeros(ROWS, np.uint64)
+
+
 @dataclass(kw_only=True)
 class Tally:
     """What a device made of a set."""
 
-    cases: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(ROWS, np.uint64))
+    cases: NDArray[np.uint64] = field(default_factory=_rows)
     """(ROWS,) images that each multiprocessor ran and compared."""
-    wrong: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(ROWS, np.uint64))
+    wrong: NDArray[np.uint64] = field(default_factory=_rows)
     """(ROWS,) those of them that differed."""
-    bits: Counter[int] = field(default_factory=Counter)
-    """By number of the bit in its element, counted from the lowest: how many elements differed in
-    it, of the images that were kept."""
     images: Counter[str] = field(default_factory=Counter)
     """By program: how many images were compared."""
     programs: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     """By program of which images differed: (ROWS,) how many on each multiprocessor."""
-    instructions: Counter[str] = field(default_factory=Counter)
-    """By what the program is about: how many images differed."""
 
-    def add(self, ledger: Ledger, source: SetProgram) -> None:
+    def add(self, ledger: Ledger, entry: str) -> None:
         """Count a launch of a program."""
         self.cases += ledger.finished
         self.wrong += ledger.wrong
-        self.images[source.entry] += int(ledger.finished.sum())
-        if wrong := int(ledger.wrong.sum()):
-            before = self.programs.get(source.entry, np.zeros(ROWS, np.int64))
-            self.programs[source.entry] = before + ledger.wrong
-            self.instructions[form_name(main_form(source.program))] += wrong
+        self.images[entry] += int(ledger.finished.sum())
+        if ledger.wrong.any():
+            before = self.programs.get(entry, np.zeros(ROWS, np.int64))
+            self.programs[entry] = before + ledger.wrong
 
     @property
     def multiprocessors(self) -> NDArray[np.intp]:
@@ -111,15 +105,13 @@ class Tally:
 
     @property
     def pattern(self) -> str:
-        """Say whether it is always the same unit, bit or instruction; empty if nothing differed."""
+        """Say whether it is always the same multiprocessor; empty if nothing differed."""
         if not self.faulty.size:
             return ""
         where = f"{self.faulty.size} of {self.multiprocessors.size} multiprocessors"
         if self.faulty.size == 1:
             where = f"always multiprocessor {self.faulty[0]}"
-        bit = f"always bit {next(iter(self.bits))}" if len(self.bits) == 1 else "several bits"
-        only = f", always {next(iter(self.instructions))}" if len(self.instructions) == 1 else ""
-        return f"{where}, {bit}, in {counted(len(self.programs), 'program')}{only}"
+        return f"{where}, in {counted(len(self.programs), 'program')}"
 
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,12 +168,9 @@ def write_set(path: Path, made: ScreeningSet) -> None:
     """Write a set."""
     rows, blocks, start = [], list[bytes](), 0
     for one in made.programs:
-        count, image_bytes = one.references.images.shape
-        program = encode_program(one.program)
+        (count, size), program = one.references.images.shape, encode_program(one.program)
         rows.append(
-            _Row(
-                entry=one.entry, program=program, count=count, image_bytes=image_bytes, start=start
-            )
+            _Row(entry=one.entry, program=program, count=count, image_bytes=size, start=start)
         )
         for images in (one.references.images, one.references.expected):
             blocks += [images.tobytes(), bytes(-images.nbytes % _ALIGNMENT)]
@@ -189,7 +178,7 @@ def write_set(path: Path, made: ScreeningSet) -> None:
     header = msgspec.msgpack.encode(
         _Header(format=_FORMAT, description=made.description, rows=tuple(rows))
     )
-    before = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES + len(header)
+    before = _HEADER_AT + len(header)
     parts = [header, bytes(-before % _ALIGNMENT), *blocks]
     digest = hashlib.sha256()
     for part in parts:
@@ -200,34 +189,35 @@ def write_set(path: Path, made: ScreeningSet) -> None:
 
 
 def read_set(path: Path) -> ScreeningSet:
-    """Read a set; its images stay in the file until they are used.
+    """Read a set.
 
     Raises UsageError if there is no such file, it is no set, it is damaged, or what it says cannot
     be.
     """
-    data = _mapped(path)
-    start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
-    if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
-        raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
-    digest = hashlib.sha256(data[start:].data).digest()
-    if digest != data[start - _DIGEST_BYTES : start].tobytes():
+    anew = "`warpfuzz distill --output FILE` makes one"
+    try:
+        contents = read_given(path, most=SET_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {reason_of(error)}; {anew}") from None
+    data, start = np.frombuffer(contents, np.uint8), _HEADER_AT
+    if not contents.startswith(_MAGIC) or data.size < start:
+        raise UsageError(f"{path} is no screening set; {anew}")
+    if hashlib.sha256(data[start:].data).digest() != contents[start - _DIGEST_BYTES : start]:
         raise UsageError(
             f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
             "distill it again from its seed"
         )
-    length = int.from_bytes(data[len(_MAGIC) :][:_LENGTH_BYTES].tobytes(), "little")
+    length = int.from_bytes(contents[len(_MAGIC) :][:_LENGTH_BYTES], "little")
     try:
-        header = msgspec.msgpack.decode(data[start : start + length].tobytes(), type=_Header)
+        header = msgspec.msgpack.decode(contents[start : start + length], type=_Header)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
         ) from None
-    if header.format != _FORMAT:
-        raise UsageError(
-            f"{path} has format {header.format}, and {_FORMAT} is known here; distill it again"
-        )
     blocks = data[_aligned(start + length) :]
     try:
+        if header.format != _FORMAT:
+            raise UsageError(f"it has format {header.format}, and {_FORMAT} is known here")
         Module.named(header.description.target, header.description.ptx_version)
         parse_target(header.description.architecture)
         if len({row.entry for row in header.rows}) < max(1, len(header.rows)):
@@ -237,23 +227,6 @@ def read_set(path: Path) -> ScreeningSet:
         # Its contents have the hash that they name: somebody made it so.
         raise UsageError(f"{path}: {error}; distill a set anew") from None
     return ScreeningSet(description=header.description, programs=programs)
-
-
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    try:
-        # A pipe is not waited for.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.ENXIO, "it is no plain file")
-            if found.st_size > SET_BYTES:
-                raise OSError(errno.EFBIG, f"it has more than {SET_BYTES >> 30} GiB")
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or "it is empty"
-        raise UsageError(
-            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
-        ) from None
 
 
 def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
@@ -269,12 +242,8 @@ def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
         blocks[start : start + size].reshape(row.count, row.image_bytes)
         for start in (row.start, row.start + _aligned(size))
     )
-    return SetProgram(
-        entry=row.entry,
-        program=program,
-        references=References(images=images, expected=expected),
-        round=number,
-    )
+    references = References(images=images, expected=expected)
+    return SetProgram(entry=row.entry, program=program, references=references, round=number)
 
 
 def _aligned(size: int) -> int:

@@ -5,6 +5,15 @@ done again and again is a function that has to be inlined. Programs that `nvcuda
 said with it; where a matrix lies as PTX allows and the API does not, or a form has no word there,
 all of the program's wmma instructions are inline PTX on arrays of registers. What works on
 registers lane by lane has no word at all and is inline PTX everywhere.
+
+Words of the API: CUDA C++ Programming Guide, Warp Matrix Functions (Description, Element Types and
+Matrix Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `crt/mma.h` of
+CUDA 13.0, whose specialisations of `fragment` and overloads of `mma_sync` are the same in 11.8.
+
+Operations on elements avoid what C++ leaves open. `-x`, `fabsf(x)`, `x * 1` and `x + -0.0` do not
+say which NaN comes out of one: signs are changed by PTX that a compiler does not look into, and
+constants of floats come out of such PTX. `int` is added and multiplied as `unsigned`, which may
+overflow, and floats by functions that are never merged into one operation.
 """
 
 from __future__ import annotations
@@ -12,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oracle.isa.forms import Form, Matrix, replicated
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import walk
+from oracle.program.program import Program, walk
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -27,42 +37,27 @@ from oracle.program.steps import (
     Product,
     RowAccess,
     Step,
+    accesses_matrix,
+    multiplies_fragments,
 )
-from runners.emission.body import pieces, progression
-from runners.front_ends import cuda_cpp_words as words
+from runners.emission.body import pieces, progression, signs
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule
 
-HEAD = f"""\
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <mma.h>
-using namespace nvcuda;
-
-// Words of memory, which may have been written as anything (GCC, Common Type Attributes).
-typedef unsigned __attribute__((__may_alias__)) word;
-typedef unsigned long long __attribute__((__may_alias__)) double_word;
-typedef unsigned short __attribute__((__may_alias__)) half_word;
-struct __attribute__((__may_alias__)) __align__(16) quad_word {{ word words[4]; }};
-
-template <class T>
-__device__ __forceinline__ void copy(void* to, const void* from, unsigned units) {{
-  for (unsigned i = threadIdx.x % {LANES}; i < units; i += {LANES})
-    static_cast<T*>(to)[i] = static_cast<const T*>(from)[i];
-}}
-__device__ __forceinline__ unsigned multiprocessor() {{
-  unsigned number;
-  asm("mov.u32 %0, %%smid;" : "=r"(number));
-  return number;
-}}
-__device__ __forceinline__ size_t global(const void* p) {{ return __cvta_generic_to_global(p); }}
-__device__ __forceinline__ unsigned shared(const void* p) {{
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}}
-
-{words.HELPERS}"""
-"""What every translation unit begins with."""
-
+POINTER_BYTES = 32
+""""mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""
+_STRIDE_BYTES = 16
+"""ldm "must be a multiple of 8 for __half element type or multiple of 4 for float element type
+(i.e., multiple of 16 bytes in both cases)" (load_matrix_sync); taken for every type."""
+_ELEMENTS = {
+    "f16": "half", "bf16": "__nv_bfloat16", "tf32": "wmma::precision::tf32", "f32": "float",
+    "f64": "double", "s8": "signed char", "u8": "unsigned char", "s32": "int",
+    **{kind: f"wmma::experimental::precision::{kind}" for kind in ("s4", "u4", "b1")},
+}  # fmt: skip
+"""Element types of `fragment`, by formats."""
+_STORED = {"tf32": "float", "s4": "int", "u4": "unsigned", "b1": "unsigned"}
+"""Types of `x[i]` where they are not the element types (`storage_element_type`)."""
+_USES = {"a": "wmma::matrix_a", "b": "wmma::matrix_b", "c": "wmma::accumulator"}
 _UNITS = {16: "quad_word", 8: "double_word", 4: "word", 2: "half_word", 1: "unsigned char"}
 """Types that a copy moves, by their bytes."""
 _PACKED = {
@@ -75,6 +70,91 @@ REGISTERS = {
 """C++ types of registers, by their PTX types."""
 _CONSTRAINTS = {"b32": "r", "s32": "r", "f32": "f", "f64": "d", "b64": "l"}
 """Letters of inline PTX (Inline PTX Assembly in CUDA, Constraints)."""
+_BITS = {"signed char": 8, "unsigned char": 8, "double": 64}
+"""Bits of the types of registers and of `x[i]`; of all others 32, or 16 of a half."""
+_SYMBOLS = {
+    Operation.AND: "&", Operation.OR: "|", Operation.XOR: "^", Operation.MULTIPLY: "*",
+    Operation.ADD: "+",
+}  # fmt: skip
+_VERBS = {Operation.MULTIPLY: "mul", Operation.ADD: "add"}
+
+HEAD = r"""#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+#define INLINE __device__ __forceinline__
+
+// Words of memory, which may have been written as anything (GCC, Common Type Attributes).
+typedef unsigned __attribute__((__may_alias__)) word;
+typedef unsigned long long __attribute__((__may_alias__)) double_word;
+typedef unsigned short __attribute__((__may_alias__)) half_word;
+struct __attribute__((__may_alias__)) __align__(16) quad_word { word words[4]; };
+
+template <class T>
+INLINE void copy(void* to, const void* from, unsigned units) {
+  for (unsigned i = threadIdx.x % 32; i < units; i += 32)
+    static_cast<T*>(to)[i] = static_cast<const T*>(from)[i];
+}
+INLINE unsigned multiprocessor() {
+  unsigned number;
+  asm("mov.u32 %0, %%smid;" : "=r"(number));
+  return number;
+}
+INLINE size_t global(const void* p) { return __cvta_generic_to_global(p); }
+INLINE unsigned shared(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+// A number that no compiler knows.
+INLINE unsigned opaque(unsigned x) {
+  unsigned y;
+  asm("mov.b32 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+INLINE unsigned long long opaque(unsigned long long x) {
+  unsigned long long y;
+  asm("mov.b64 %0, %1;" : "=l"(y) : "l"(x));
+  return y;
+}
+
+// The sign bit alone, of a NaN too.
+#define MASKED(NAME, VERB, SIGN, MASK16, MASK32, MASK64) \
+  INLINE float NAME(float x) { \
+    unsigned y; \
+    asm(VERB ".b32 %0, %1, " MASK32 ";" : "=r"(y) : "r"(__float_as_uint(x))); \
+    return __uint_as_float(y); \
+  } \
+  INLINE double NAME(double x) { \
+    long long y; \
+    asm(VERB ".b64 %0, %1, " MASK64 ";" : "=l"(y) : "l"(__double_as_longlong(x))); \
+    return __longlong_as_double(y); \
+  } \
+  INLINE half NAME(half x) { return __ushort_as_half(__half_as_ushort(x) SIGN MASK16); } \
+  INLINE __nv_bfloat16 NAME(__nv_bfloat16 x) { \
+    return __ushort_as_bfloat16(__bfloat16_as_ushort(x) SIGN MASK16); \
+  }
+MASKED(negated, "xor", ^, 0x8000u, "0x80000000", "0x8000000000000000")
+MASKED(magnitude, "and", &, 0x7fffu, "0x7fffffff", "0x7fffffffffffffff")
+
+// Two halves in a register, and those of a fragment.
+#define HALVES(VERB) \
+  INLINE unsigned VERB##_halves(unsigned x, unsigned y) { \
+    unsigned z; \
+    asm(#VERB ".rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y)); \
+    return z; \
+  } \
+  template <class Fragment> \
+  INLINE void VERB##_halves(Fragment& to, const Fragment& from, half2 constant) { \
+    for (int i = 0; i < to.num_storage_elements; i += 2) { \
+      const half2 pair = __h##VERB##2_rn(__halves2half2(from.x[i], from.x[i + 1]), constant); \
+      to.x[i] = __low2half(pair); \
+      to.x[i + 1] = __high2half(pair); \
+    } \
+  }
+HALVES(mul)
+HALVES(add)
+"""
+"""What every translation unit begins with."""
 
 
 @dataclass(kw_only=True)
@@ -85,14 +165,9 @@ class CudaCppWriter(NamedStepWriter):
     indent: int = 1
 
     def __post_init__(self) -> None:
-        said = words.is_said(self.program)
-        self.layouts = words.layouts_of(self.program) if said else None
-        steps = list(walk(self.program.steps))
-        # Never merged into one operation: __fmul_rn, __fadd_rn (CUDA Math API, intrinsics).
-        arithmetic = {step.changes for step in steps}
-        self.fused = {Operation.MULTIPLY, Operation.ADD} <= arithmetic
+        self.layouts = layouts_of(self.program) if is_said(self.program) else None
         most: dict[tuple[str, str], int] = {}
-        for step in steps:
+        for step in walk(self.program.steps):
             for use in step.uses:
                 key = (use.name, self.type_of(use))
                 registers = 0 if self.is_fragment(use) else use.holds.registers
@@ -106,7 +181,7 @@ class CudaCppWriter(NamedStepWriter):
             self._groups.setdefault((type_, cells), []).append(variable)
 
     def is_fragment(self, use: Use) -> bool:
-        """Tell whether a variable is a fragment of the API."""
+        """Whether a variable is a fragment of the API."""
         return isinstance(use.holds, Fragment) and self.layouts is not None
 
     def type_of(self, use: Use) -> str:
@@ -115,7 +190,7 @@ class CudaCppWriter(NamedStepWriter):
             matrix, layout = use.holds.matrix, use.holds.layout
             if use.holds.any_layout:
                 layout = self.layouts[use.name, matrix]
-            return words.fragment_type(matrix, layout)
+            return fragment_type(matrix, layout)
         return REGISTERS[use.holds.register_type]
 
     def variable(self, use: Use) -> str:
@@ -248,9 +323,12 @@ class CudaCppWriter(NamedStepWriter):
             selector = () if step.selector is None else (step.selector,)
             self.asm(step.form.opcode, [*step.uses, *selector])
             return
-        function, rest = words.multiplication(step.form)
-        arguments = ", ".join([*map(self.variable, step.uses), *rest])
-        self.add(f"{function}({arguments});")
+        form, arguments = step.form, [*map(self.variable, step.uses)]
+        if form.op:
+            arguments.append(f"wmma::experimental::bmmaBitOp{form.op.upper()}")
+        elif form.satfinite:
+            arguments.append("true")
+        self.add(f"wmma::{'bmma' if form.op else 'mma'}_sync({', '.join(arguments)});")
 
     def _move(self, step: AnyOp) -> None:
         source, destination = map(self.variable, step.uses)
@@ -298,7 +376,7 @@ class CudaCppWriter(NamedStepWriter):
         if given is None:
             stride = str(form.matrix().default_stride(form.layout))
         const = "" if step.stores else "const "
-        type_ = f"{const}{words.pointer_type(form.matrix().type.name)}"
+        type_ = f"{const}{_pointer_type(form.matrix().type.name)}"
         pointer = f"reinterpret_cast<{type_}*>({self.pointer(memory.place)})"
         layout = f", wmma::mem_{form.layout}_major" if form.matrix().operand in "cd" else ""
         verb, ends = "load", f"{self.variable(use)}, {pointer}"
@@ -310,9 +388,9 @@ class CudaCppWriter(NamedStepWriter):
         """Append the loop of an operation on every element, or register."""
         source, destination = map(self.variable, step.uses)
         fragment = self.is_fragment(step.uses[0])
-        cell = words.stored_type(step.matrix.type.name) if fragment else self.type_of(step.uses[0])
+        cell = stored_type(step.matrix.type.name) if fragment else self.type_of(step.uses[0])
         count = None if fragment else step.uses[0].holds.registers
-        self.add(words.statement(step, cell, source, destination, count=count, fused=self.fused))
+        self.add(statement(step, cell, source, destination, count=count))
 
     def _plainaccess(self, step: PlainAccess) -> None:
         """Append loads of each lane's registers, or stores, under conditions by lane."""
@@ -350,6 +428,127 @@ class CudaCppWriter(NamedStepWriter):
         for piece in pieces(self.program, step):
             ends = f"{self.pointer(piece.destination)}, {self.pointer(piece.source)}"
             self.add(f"copy<{_UNITS[piece.width]}>({ends}, {piece.units});")
+
+
+def fragment_type(matrix: Matrix, layout: str | None) -> str:
+    """Return the C++ type of a fragment; `layout` is that of a multiplicand, else None."""
+    shape = matrix.shape
+    parameters = [_USES[matrix.operand], str(shape.m), str(shape.n), str(shape.k)]
+    parameters.append(_ELEMENTS[matrix.type.name])
+    parameters += [f"wmma::{layout}_major"] if layout else []
+    return f"wmma::fragment<{', '.join(parameters)}>"
+
+
+def stored_type(format_name: str) -> str:
+    """Return the C++ type of a fragment's `x[i]`."""
+    return _STORED.get(format_name, _ELEMENTS[format_name])
+
+
+def _pointer_type(format_name: str) -> str:
+    """Return the C++ type of elements in memory, to which load and store take pointers."""
+    # Of the packed formats they take `void*`.
+    return "unsigned char" if format_name in ("s4", "u4", "b1") else stored_type(format_name)
+
+
+def has_word(form: Form) -> bool:
+    """Tell whether `mma_sync` or `bmma_sync` says a multiplication.
+
+    It has `satf` for integers alone, and no rounding mode but that of f64's default, `.rn`.
+    """
+    return form.rounding in (None, "rn") and not (form.satfinite and form.d_type.is_float)
+
+
+def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:
+    """Return which layout each name of a multiplicand has; None if one has both.
+
+    A `fragment` has it in its type; the steps on its elements leave it open.
+    """
+    steps = list(walk(program.steps))
+    found: dict[tuple[str, Matrix], set[str]] = {}
+    for step in steps:
+        for use in step.uses:
+            if isinstance(use.holds, Fragment) and use.holds.layout is not None:
+                found.setdefault((use.name, use.holds.matrix), set()).add(use.holds.layout)
+    changed = True
+    while changed:
+        changed = False
+        for step in steps:
+            if not step.changes:
+                continue
+            source, destination = step.uses
+            if isinstance(source.holds, Fragment) and source.holds.any_layout:
+                here = found.get((source.name, source.holds.matrix), set())
+                there = found.setdefault((destination.name, source.holds.matrix), set())
+                changed |= not here <= there
+                there |= here
+    if any(len(layouts) != 1 for layouts in found.values()):
+        return None
+    return {key: next(iter(layouts)) for key, layouts in found.items()}
+
+
+def is_said(program: Program) -> bool:
+    """Tell whether all that a program does with fragments has words and a meaning in the API."""
+    if layouts_of(program) is None:
+        return False
+    for step in walk(program.steps):
+        if accesses_matrix(step):
+            place = step.memory.place
+            start = program.offset(place.buffer) + place.offset
+            if start % POINTER_BYTES or step.tile.pitch % _STRIDE_BYTES:
+                return False
+        elif multiplies_fragments(step) and not has_word(step.form):
+            return False
+    return True
+
+
+def statement(
+    step: Elementwise, cell: str, source: str, destination: str, *, count: int | None
+) -> str:
+    """Return the statement of an element-wise operation on variables of one type.
+
+    They are arrays of `count` registers of a type, `cell`, or fragments with such `x[i]` where it
+    is None.
+    """
+    operation = step.operation
+    if count is None and operation is Operation.COPY:
+        return f"{destination} = {source};"
+    if cell == "half" and operation in _VERBS:
+        constant = f"__half2half2(__ushort_as_half({step.constant:#x}))"
+        return f"{_VERBS[operation]}_halves({destination}, {source}, {constant});"
+    member, end = (".x", f"{destination}.num_storage_elements") if count is None else ("", count)
+    value = _expression(step, cell, f"{source}{member}[i]")
+    return f"for (int i = 0; i < {end}; ++i) {destination}{member}[i] = {value};"
+
+
+def _expression(step: Elementwise, cell: str, value: str) -> str:
+    format_, operation = step.matrix.type, step.operation
+    packed = cell == "unsigned"
+    bits = _BITS.get(cell, 32)
+    constant = f"{replicated(step.constant, format_.bits, bits):#x}u"
+    match operation:
+        case Operation.COPY:
+            return value
+        case Operation.NOT:
+            return f"~{value}"
+        case Operation.NEGATE if packed:
+            return f"{value} ^ {signs(format_, bits):#x}u"
+        case Operation.ABSOLUTE if packed:
+            return f"{value} & {signs(format_, bits) ^ 0xFFFFFFFF:#x}u"
+        case Operation.NEGATE if format_.is_float:
+            return f"negated({value})"
+        case Operation.ABSOLUTE:
+            return f"magnitude({value})"
+        case Operation.NEGATE:
+            return f"static_cast<int>(0u - unsigned({value}))"
+    if cell in ("float", "double"):
+        suffix, as_float = (
+            ("ull", "__longlong_as_double") if cell == "double" else ("u", "__uint_as_float")
+        )
+        number = f"{as_float}(opaque({step.constant:#x}{suffix}))"
+        return f"__{cell[0]}{_VERBS[operation]}_rn({value}, {number})"
+    if packed and format_.name == "f16":
+        return f"{_VERBS[operation]}_halves({value}, {constant})"
+    return f"static_cast<{cell}>(unsigned({value}) {_SYMBOLS[operation]} {constant})"
 
 
 def cuda_cpp(module: KernelModule) -> str:

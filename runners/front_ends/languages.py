@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.lookup import FORMS
 from runners.cuda.compilation import version_told
 from runners.front_ends.cuda_cpp import cuda_cpp
-from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.llvm_text import LATE_SINCE, rows_name
+from runners.front_ends.llvm_ir import LATE_SINCE, llvm_ir
 from runners.front_ends.protocol import (
     Child,
     FrontEnd,
@@ -51,14 +49,11 @@ _BUILD = (
     "{folder}/llc -O{{level}} -mcpu={{target}} -mattr=+{{ptx}}"
 )
 """What the optimiser and the back end of a build are called with (opt --help, llc --help)."""
-_ROW_STORE = next(form for form in FORMS if form.is_store and not form.opaque)
-"""The first store of rows: of one register."""
+_ROWS = "@llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3)"
 _PROBES = {
     LATE_SINCE: (
-        f"declare void @{rows_name(_ROW_STORE, llvm=LATE_SINCE)}.p3(ptr addrspace(3), i32)\n"
-        "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n"
-        f"  call void @{rows_name(_ROW_STORE, llvm=LATE_SINCE)}.p3(ptr addrspace(3) null, i32 0)\n"
-        "  ret void\n}\n"
+        f"declare void {_ROWS}, i32)\ndefine ptx_kernel void @nothing(ptr addrspace(1) %p) {{\n"
+        f"  call void {_ROWS} null, i32 0)\n  ret void\n}}\n"
     ),
     16: "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n  ret void\n}\n",
     14: "define ptx_kernel void @nothing(i8 addrspace(1)* %p) {\n  ret void\n}\n",
@@ -78,7 +73,7 @@ class LlvmFrontEnd(FrontEnd):
     def __init__(
         self, who: str, level: int, engine: Child | Piped, major: Callable[[KernelModule], int]
     ) -> None:
-        super().__init__(who, level, engine, refuser="LLVM")
+        super().__init__(who, level, engine)
         self._major = major
 
     def _written(self, module: KernelModule) -> str | Failure:
@@ -92,21 +87,10 @@ class LlvmFrontEnd(FrontEnd):
         ptx = self.compiled(_EMPTY_LLVM, target, version)
         return not isinstance(ptx, Failure) and header(ptx) == (target, version)
 
-    def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
-        # LLVM takes another target for one that it does not know, with a warning alone.
-        found = header(ptx)
-        if found != (module.target, module.version) and all(found):
-            return Failure(
-                trouble=Trouble.UNSUPPORTED,
-                message=f"{self._who} writes .target {found[0]} and .version {found[1]} where "
-                f"{module.target} and {module.version} are asked for: it does not know them",
-            )
-        return super()._answered(module, ptx)
-
 
 def llvmlite_front_end(folder: Path, level: int, *, python: Path | None = None) -> LlvmFrontEnd:
     """Return the LLVM of the llvmlite in a folder; InfrastructureError if it cannot be run."""
-    child = Child.of("llvm", folder, who="LLVM", seconds=_LLVM_SECONDS, python=python)
+    child = Child("llvm", folder, who="LLVM", seconds=_LLVM_SECONDS, python=python)
     version = child.version(
         f"the llvmlite in {folder}",
         "install it (`pip install llvmlite`), or fetch one with `warpfuzz compilers fetch llvm:22`",
@@ -342,7 +326,7 @@ class Nvrtc(FrontEndToolchain):
         if library is None:
             raise InfrastructureError(f"no libnvrtc.so is in {folder}/lib; fetch it again")
         headers = [folder / each for each in _HEADERS if (folder / each).is_dir()]
-        child = Child.of("nvrtc", library, *headers, who="NVRTC", seconds=_CUDA_SECONDS)
+        child = Child("nvrtc", library, *headers, who="NVRTC", seconds=_CUDA_SECONDS)
         version = child.version(str(library), "fetch it again")
         return CudaCppFrontEnd(f"NVRTC {version}", level, child)
 

@@ -22,6 +22,7 @@ from oracle.isa.targets import VERSIONS, PtxVersion, parse_target
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import Op, Step, is_lane_code
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
+from runners.foreign import Rewriter, rewritten
 from runners.kernels import Kernel, KernelModule
 from runners.processes import (
     OUTPUT_LIMIT,
@@ -33,7 +34,7 @@ from runners.processes import (
     words_of,
 )
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
-from runners.ptx_pass import Rewriter, rewritten
+from runners.ptx_text import header
 from runners.toolchains import Toolchain, version_order
 from runners.wheels import fetched_folders
 
@@ -47,15 +48,14 @@ _TEMPORARY = re.compile(r"\S*tmpxft_\S*?_stdin")
 class FrontEnd(ClosedAtTheEnd):
     """A compiler that writes PTX from the programs of a module, at one -O level.
 
-    `who` is the compiler in words, "nvcc 13.0.88", and `refuser` as failures name it.
+    `who` is the compiler in words: "nvcc 13.0.88".
     """
 
     rewriters: Sequence[Rewriter] = ()
     """What happens to the PTX that it writes as a compiler, in order."""
 
-    def __init__(self, who: str, level: int, engine: Child | Piped, *, refuser: str = "") -> None:
-        self._who, self._level, self._refuser = who, level, refuser or who
-        self._engine = engine
+    def __init__(self, who: str, level: int, engine: Child | Piped) -> None:
+        self._who, self._level, self._engine = who, level, engine
 
     @property
     def name(self) -> str:
@@ -69,8 +69,7 @@ class FrontEnd(ClosedAtTheEnd):
         programs; that is no fault of the compiler.
         """
         if not module.programs:
-            said = "has no program to compile: the module was written by hand"
-            return refused(self._refuser, said)
+            return refused(self._who, "has no program to compile: the module was written by hand")
         try:
             text = self._written(module)
         except UsageError as error:
@@ -78,7 +77,18 @@ class FrontEnd(ClosedAtTheEnd):
         if isinstance(text, Failure):
             return text
         ptx = self.compiled(text, module.target, module.version)
-        return ptx if isinstance(ptx, Failure) else self._answered(module, ptx)
+        if isinstance(ptx, Failure):
+            return ptx
+        target, version = header(ptx)
+        known = target == module.target and version_order(version) >= version_order(module.version)
+        # LLVM takes another target for one that it does not know, with a warning alone.
+        if target and version and not known:
+            return Failure(
+                trouble=Trouble.UNSUPPORTED,
+                message=f"{self._who} writes .target {target} and .version {version} where "
+                f"{module.target} and {module.version} are asked for: it does not know them",
+            )
+        return replace(module, ptx=ptx)
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return what it writes as code (`runners.cuda.compilation.Compiler`)."""
@@ -108,10 +118,6 @@ class FrontEnd(ClosedAtTheEnd):
     @abstractmethod
     def _written(self, module: KernelModule) -> str | Failure:
         """Return a module's programs in its language, or why not; or raise UsageError."""
-
-    def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
-        """Return a module with the PTX that was written for it, if that is what was asked for."""
-        return replace(module, ptx=ptx)
 
     def close(self) -> None:
         """End what it has running."""
@@ -222,28 +228,21 @@ def refused(who: str, what: str, detail: str = "") -> Failure:
 
 
 class Child:
-    """A process that says what it is, and answers each request with one mapping.
+    """A process of `compiler_process`, which says its version and answers requests with mappings.
 
     It is started when it is asked, and again after it died. `who` is the compiler in words, for
-    failures; an answer may take so many seconds. The descriptor of its end of the line stands
-    between command and arguments (`SupervisedChild`).
+    failures; an answer may take so many seconds.
     """
 
     def __init__(
-        self, command: Sequence[str | Path], *arguments: str | Path, who: str, seconds: float
-    ) -> None:
-        self._command, self._arguments = [*map(str, command)], [*map(str, arguments)]
+        self, kind: str, *arguments: str | Path, who: str, seconds: float,
+        python: Path | None = None,
+    ) -> None:  # fmt: skip
+        # -I: nothing is imported from the current folder, or by way of the environment.
+        self._command = [str(python or sys.executable), "-I", str(_PROCESS), kind]
+        self._arguments = [*map(str, arguments)]
         self._who, self._seconds = who, seconds
         self._child: SupervisedChild | None = None
-
-    @classmethod
-    def of(
-        cls, kind: str, *arguments: str | Path, who: str, seconds: float, python: Path | None = None
-    ) -> Child:
-        """Return a process of `compiler_process`, not started."""
-        # -I: nothing is imported from the current folder, or by way of the environment.
-        command = [python or sys.executable, "-I", _PROCESS, kind]
-        return cls(command, *arguments, who=who, seconds=seconds)
 
     def version(self, what: str, advice: str) -> str:
         """Start the process; return the version that it says, or raise InfrastructureError."""

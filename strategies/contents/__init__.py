@@ -5,7 +5,7 @@ number. Only integer arithmetic and floating-point operations that are exact, or
 operations in a fixed order, take part: the bits are the same on every machine.
 """
 
-from strategies.contents.expansion import expand, expand_by_class
-from strategies.contents.recipes import Recipe, ValueClass, recipes
+from strategies.contents.expansion import Recipe, expand, expand_by_class, recipes
+from strategies.contents.fills import ValueClass
 
 __all__ = ["Recipe", "ValueClass", "expand", "expand_by_class", "recipes"]

@@ -20,10 +20,11 @@ bound less 1; of tables the second and the third are where they start, and the n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from oracle.isa.forms import FormatKind
 from strategies.contents.expressions import Code, Fill, Node, Sum
@@ -47,15 +48,12 @@ class Flag(IntFlag):
     of another one; or there are none, and the value is such a number."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Stored:
-    """A constant, or a table of them; there is one object for each key."""
+    """A constant, or a table of them."""
 
     key: tuple[object, ...]
-    values: tuple[int, ...]
-
-
-_stored = cache(Stored)
+    values: tuple[int, ...] = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ Bounds = tuple[int, int]
 _ANY = -(1 << 63), (1 << 63) - 1
 
 
-@dataclass(frozen=True)
-class FillUnit:
+class FillUnit(NamedTuple):
     """What the bounds of values depend on."""
 
     bits: int  # Bits of a pattern in memory
@@ -225,7 +222,7 @@ class CodeBlocks:
         if node.code is Code.CONSTANT:
             value = node.value & unit.mask if pattern else node.value
             self._note(value, value, is_pattern=pattern)
-            return self._met(_stored((value,), (value,)))
+            return self._met(Stored((value,), (value,)))
         self._note(*_bounds(node, unit), is_pattern=node.is_pattern)
         if node.code is Code.WIDE or (node.code is Code.NARROW and not _is_cut(node, unit)):
             return self.value(node.arguments[0], pattern=node.is_pattern)
@@ -255,13 +252,13 @@ class CodeBlocks:
                 self.factors = max(
                     self.factors, _factor_bytes(node.value, unit.lines, unit.positions)
                 )
-                start = self._met(_stored(("sum", node.value), numbers))
+                start = self._met(Stored(("sum", node.value), numbers))
                 return self._add(SUM, _LAST, start, len(numbers) - 1)
             case Code.PATTERN | Code.NUMBER:
                 mask = unit.mask if node.is_pattern else -1
                 values = tuple(one & mask for one in node.value)
                 key = "table", node.value, node.is_pattern and unit.bits
-                start = self._met(_stored(key, values))
+                start = self._met(Stored(key, values))
                 return self._add(code, self.value(node.arguments[0]), start, len(values) - 1)
             case Code.DRAW:
                 return self._add(code, self.value(node.arguments[0]), node.arguments[1].value - 1)

@@ -42,10 +42,9 @@ from strategies.contents.bytecode import (
     movable_placed,
     packed,
 )
-from strategies.contents.expansion import sharing
+from strategies.contents.expansion import Recipe, sharing
 from strategies.contents.expressions import NOISE, Code, Fill
 from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
-from strategies.contents.recipes import Recipe
 
 _RECIPROCAL_BITS = 40
 _READ_ONLY = 1 << 31
@@ -158,10 +157,7 @@ def _row(
 ) -> tuple[tuple[int, ...], NDArray[np.uint32]]:
     """Return a row of `fillings`, and its places."""
     window = one.window
-    both = (0, 0)
-    if one.multiplicands is not None:
-        a, b = (numbers[w] - numbers[window] for w in one.multiplicands)
-        both = a, b
+    both = [numbers[w] - numbers[window] for w in one.multiplicands] or (0, 0)
     lines, positions = window.shape
     units = window.places.reshape(-1, window.unit_bytes)
     written = window.last.reshape(units.shape)

@@ -14,16 +14,65 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.program.program import Program
-from strategies.contents.expressions import Draws, Values
-from strategies.contents.plans import BLOCK, FillPlan, Opened, plan_of
-from strategies.contents.recipes import Recipe, ValueClass, by_class
+from strategies.contents.expressions import Values
+from strategies.contents.fills import ValueClass, edges_of
+from strategies.contents.plans import BLOCK, FillPlan, View, opened, plan_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to fill images with; a UsageError says that there is no class, or a seed too large."""
+
+    classes: tuple[ValueClass, ...]  # In turn: image i is of class i modulo their number
+    seed: int  # Key of the counter-based generator, 64 bits
+
+    def __post_init__(self) -> None:
+        if not self.classes:
+            raise UsageError("a recipe has no class of values; give at least one")
+        if not 0 <= self.seed < 1 << 64:
+            raise UsageError(f"the seed is {self.seed}; it must lie in 0 to 2^64 - 1")
+
+
+_OMITTED = st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2)
+_SEEDS = st.integers(0, (1 << 64) - 1)
+
+
+@st.composite
+def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
+    """Draw a recipe; it shrinks towards all classes and a small seed."""
+    # Those that are wanted come first; the others in the order of `ValueClass`.
+    omitted = draw(_OMITTED)
+    others = (one for one in ValueClass if one not in wanted and one not in omitted)
+    classes = (*dict.fromkeys(wanted), *others)
+    return Recipe(classes=classes, seed=draw(_SEEDS))
+
+
+_APART = {
+    ValueClass.SPECIAL, ValueClass.SUBNORMAL, ValueClass.PAYLOADS, ValueClass.ZEROS, ValueClass.ANY
+}  # fmt: skip
+"""Classes with values of which arithmetic is done apart: zeros, subnormals, infinities, NaN."""
+
+
+def by_class(recipe: Recipe, count: int, *, first: int) -> NDArray[np.intp]:
+    """Return the numbers of images, (count,), those of a class together, special values last.
+
+    What works on many images at once is slower where one of them holds special values.
+    """
+    numbers = np.arange(first, first + count)
+    slots = np.arange(len(recipe.classes))
+    slots += len(slots) * np.array([one in _APART for one in recipe.classes])
+    order: NDArray[np.intp] = np.argsort(slots[numbers % len(slots)], kind="stable")
+    return numbers[order]
+
 
 Words = NDArray[np.uint32]
 
@@ -81,10 +130,7 @@ def words_of(
 
 @lru_cache(maxsize=8)
 def gap_words(count: int) -> Words:
-    """Return what the words of blocks that nothing reads are, but for a constant of their image.
-
-    The finaliser of MurmurHash3 of the number of the word (Appleby 2011, fmix32).
-    """
+    """Return words of blocks that nothing reads, but for a constant: MurmurHash3's fmix32."""
     words = np.arange(count, dtype=np.uint32)
     for factor, shift in ((0x85EB_CA6B, 16), (0xC2B2_AE35, 13)):
         words ^= words >> np.uint32(shift)
@@ -97,9 +143,7 @@ def gap_words(count: int) -> Words:
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
 are alike, less is slower; one core with 512 KiB of second-level cache, 2026-11-21)."""
-_TOGETHER_BYTES = 1 << 17
-"""Bytes of several classes that are filled together, one matrix after the other: what one class
-would cost is then paid once, while all of it stays in the cache."""
+_TOGETHER_BYTES = 1 << 17  # Bytes of several classes that are filled together, in the cache
 
 
 def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> NDArray[np.uint8]:
@@ -163,7 +207,10 @@ def _expand(
         # A few images of many classes are as quick to fill as many images of one.
         together = min(period, max(1, _TOGETHER_BYTES // (share * shared.nbytes)))
         words = np.empty((together * (end - begin), shared.shape[1]), np.uint32)
-        batch = _Batch(words, plan)
+        rows = words.view(np.uint8)[:, : len(plan.blocks) * BLOCK]
+        # Where matrices meet, each is made of the random bits and not of another one.
+        noise = np.empty_like(rows) if plan.overlap else rows
+        views = opened(rows), opened(noise)
         for start in range(0, period, together):
             parts, done = list[_Part](), 0
             for slot in range(start, min(start + together, period)):
@@ -175,8 +222,10 @@ def _expand(
                     done = some.stop
                     _shift(shared, slot, turn - begin, period, words[some])
                     parts.append(_Part(recipe.classes[slot], turn, some, part))
+            if plan.overlap:
+                noise[:done] = rows[:done]
             if parts:
-                batch.fill(parts, done)
+                _fill(plan, words[:done], parts, *views)
 
 
 def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None:
@@ -192,8 +241,7 @@ def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None
     out += (members * np.uint32(GOLDEN))[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
+class _Part(NamedTuple):
     """Images of one class that are filled at once."""
 
     class_: ValueClass
@@ -202,50 +250,84 @@ class _Part:
     images: NDArray[np.uint8]  # Where the rows go
 
 
-class _Batch:
-    """Rows of words that are filled at once, one matrix after the other."""
-
-    def __init__(self, words: Words, plan: FillPlan) -> None:
-        bytes_, size = words.view(np.uint8), len(plan.blocks) * BLOCK
-        self._plan = plan
-        self._opened = Opened(bytes_[:, :size])
-        # Where matrices meet, each is made of the random bits and not of another one.
-        self._noise = Opened(np.empty((len(words), size), np.uint8)) if plan.overlap else None
-        self._draws: Draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16)
-        self._gaps = words[:, -4]
-
-    def fill(self, parts: Sequence[_Part], count: int) -> None:
-        every = slice(count)
-        if self._noise is not None:
-            self._noise.rows[every] = self._opened.rows[every]
-        known: list[dict[Any, Any]] = [{} for _ in parts]
-        for filling in self._plan.fillings:
-            view = noise = self._opened.view(filling.window, every)
-            if self._noise is not None:
-                noise = self._noise.view(filling.window, every)
-                view[...] = noise
-            for part, numbers in zip(parts, known, strict=True):
-                # Several ways of filling take turns, image by image.
-                fills, given = filling.fills[part.class_], filling.given(self._opened, part.rows)
-                own, random, draws = view[part.rows], noise[part.rows], self._draws[part.rows]
-                for number, fill in enumerate(fills):
-                    some = slice((number - part.turn) % len(fills), None, len(fills))
-                    if len(own[some]):
-                        both = None if given is None else (given[0][some], given[1][some])
-                        values = numbers.setdefault((number, len(fills)), {})
-                        Values(random[some], draws[some], values, both).fill(fill, own[some])
-            filling.window.close(self._opened.rows[every], view)
-        for part in parts:
-            self._write(part)
-
-    def _write(self, part: _Part) -> None:
+def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], view: View, noise: View) -> None:
+    """Fill rows of words, one matrix after the other, and write them to their images."""
+    size, every = len(plan.blocks) * BLOCK, slice(len(words))
+    rows = words.view(np.uint8)[:, :size]
+    draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16)
+    known: list[dict[Any, Any]] = [{} for _ in parts]
+    for filling in plan.fillings:
+        filled = random = view(filling.window, every)
+        if plan.overlap:
+            random = noise(filling.window, every)
+            filled[...] = random
+        for part, numbers in zip(parts, known, strict=True):
+            # Several ways of filling take turns, image by image.
+            fills = filling.fills[part.class_]
+            given = [view(window, part.rows) for window in filling.multiplicands]
+            for number, fill in enumerate(fills):
+                some = slice((number - part.turn) % len(fills), None, len(fills))
+                own = filled[part.rows][some]
+                if len(own):
+                    values = Values(
+                        random[part.rows][some], draws[part.rows][some],
+                        numbers.setdefault((number, len(fills)), {}),
+                        [patterns[some] for patterns in given],
+                    )  # fmt: skip
+                    values.fill(fill, own)
+        filling.window.close(rows, filled)
+    for part in parts:
         start = 0
-        for run in self._plan.read:
+        for run in plan.read:
             stop = start + run.stop - run.start
-            part.images[:, run] = self._opened.rows[part.rows, start:stop]
+            part.images[:, run] = rows[part.rows, start:stop]
             start = stop
         gaps = gap_words(part.images.shape[1] // 4)
-        for run in self._plan.gaps:
-            words = slice(run.start // 4, run.stop // 4)
+        for run in plan.gaps:
             out = part.images[:, run].view(np.uint32)
-            np.bitwise_xor(gaps[words], self._gaps[part.rows, None], out=out)
+            np.bitwise_xor(
+                gaps[run.start // 4 : run.stop // 4], words[part.rows, -4, None], out=out
+            )
+
+
+_SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are
+
+
+def filled(kind: str, bits: int, size: int, *, seed: int, image: int, buffer: int) -> bytes:
+    """Return the contents of a buffer of so many bytes, by NumPy's Philox, for `warpfuzz judge`.
+
+    `kind` is "u", "s", "b" (integers and floats) or "f", or "bf" for bf16; an element has 8, 16, 32
+    or 64 bits. Images have by turns edges, any bits, small numbers, and each of these mixed.
+    """
+    count = -(-size * 8 // bits)
+    drawn = _drawn(2 * count, seed, image, buffer)
+    values, choices = drawn[:count], drawn[count:] >> np.uint64(32)
+    edges = edges_of(kind, bits)
+
+    def small() -> NDArray[np.uint64]:
+        least = values % np.uint64(_SMALL)
+        if kind not in ("f", "bf"):
+            return least
+        dtype = FLOATS["bf16" if kind == "bf" else f"f{bits}"]
+        numbers = (least.astype(np.float64) / 4).astype(dtype)
+        return numbers.view(f"u{bits // 8}").astype(np.uint64)
+
+    offers = (lambda: edges[choices % np.uint64(edges.size)], lambda: values, small)
+    turn = image % (len(offers) + 1)
+    if turn == len(offers):
+        which = (choices >> np.uint64(16)).astype(np.intp) % len(offers)
+        found = np.choose(which, [offer() for offer in offers])
+    else:
+        found = offers[turn]()
+    return found.astype(f"<u{bits // 8}").tobytes()[:size]
+
+
+def below(limit: int, bits: int, size: int, *, seed: int, image: int, buffer: int) -> bytes:
+    """Return integers from 0 up to a limit; otherwise as `filled`."""
+    drawn = _drawn(-(-size * 8 // bits), seed, image, buffer) % np.uint64(limit)
+    return drawn.astype(f"<u{bits // 8}").tobytes()[:size]
+
+
+def _drawn(count: int, seed: int, image: int, buffer: int) -> NDArray[np.uint64]:
+    key = np.array([seed, image << 16 | buffer], np.uint64)
+    return np.random.Philox(key=key).random_raw(count).astype(np.uint64)

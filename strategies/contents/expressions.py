@@ -1,11 +1,8 @@
 """Integer expressions: what an element of a matrix is, of random words and its place.
 
-A class of contents is a `Fill` made of these few operations, and nothing else. Two programs read
-it: `Values` here, for many images at once, and a device (bytecode.py), element by element.
-
-There are two kinds of values. Numbers are signed, of 64 bits, and stay far from their ends.
-Patterns are raw bits of one element: unsigned, as wide as its unit in memory (8, 16, 32 or 64
-bits), and wrap. An operation of a pattern and a number is one of patterns.
+NumPy (`Values`) and a device (bytecode.py) evaluate them. Numbers are signed, of 64 bits, and stay
+far from their ends. Patterns are raw bits of an element, as wide as its unit in memory, and wrap;
+an operation of a pattern and a number is one of patterns.
 """
 
 from __future__ import annotations
@@ -28,11 +25,8 @@ Raw = NDArray[Any]  # Raw bit patterns, in the unsigned dtype of their format
 _COUNTS = np.array([byte.bit_count() for byte in range(256)], np.int64)
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
 _WINDOW_BITS = {2: 4, 3: 3, 7: 4, 10: 3, 52: 2}
-"""How many exponents A and B of a cancelled product have, as a power of two, by bits of fraction.
-
-As many as most products have too many bits for C, and as few as sums of 32 have less than 53
-bits (with 10 bits of fraction products of 2 x 18 bits, with 7 bits 2 x 23); of f64 four, so
-that the upper halves of products reach below the last place of C."""
+"""How many exponents A and B of a cancelled product have, as a power of two, by bits of fraction:
+most products have too many bits for C, and sums of 32 less than 53 bits."""
 
 
 class FloatFields:
@@ -52,13 +46,11 @@ class FloatFields:
         self.fraction = (1 << self.shift) - 1  # All ones below the exponent field
         self.signed_fraction = self.sign | self.fraction  # All ones outside of the exponent field
         self.first_fraction_bit = 1 << (self.shift - 1)  # That of quiet NaN
-        self.fields = tuple(field << self.shift for field in range(1, self.top))
-        """Every exponent field of normal numbers, in its place."""
+        self.fields = tuple(field << self.shift for field in range(1, self.top))  # Of normal ones
         subnormal = (self.unit << i for i in range(format.fraction_bits))
         self.powers = (0, *subnormal, *self.fields)  # From the least subnormal on
         self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
-        """How many exponents A and B of a cancelled product have, as a power of two."""
-        self.window_least = -(1 << self.window_bits >> 1)  # The least exponent of these
+        self.window_least = -(1 << self.window_bits >> 1)  # Least exponent of that window
         self.window_field = self.window_least + format.bias  # and its exponent field
 
     def kept(self, window_bits: int) -> int:
@@ -80,11 +72,6 @@ class FloatFields:
         name, kept = self.format.name, raw.dtype.type(-self.unit % (1 << 8 * raw.itemsize))
         numbers: NDArray[np.float64] = np.ascontiguousarray(raw & kept).view(FLOATS[name])
         return numbers.astype(np.float64)
-
-    def nearest(self, values: NDArray[np.float64]) -> Raw:
-        """Round numbers to f16, f32 or f64, ties to even."""
-        size = self.format.bits // 8
-        return values.astype(f"f{size}").view(f"u{size}")
 
     @cached_property
     def finite_ends(self) -> tuple[int, ...]:
@@ -129,8 +116,7 @@ def fields_of(name: str) -> FloatFields:
 class Sum:
     """What the products of one row of A and one column of B are summed to, exactly.
 
-    Of floats the pattern of C is wanted that is nearest to minus it. Exponents outside of a window
-    count as what they are modulo its width, so that a sum is defined for all patterns.
+    Exponents outside of a window count modulo its width: it is defined for all patterns.
     """
 
     a: Format
@@ -166,16 +152,9 @@ class Sum:
         return self.depth.bit_length() + 1
 
     def of(self, a: Raw, b: Raw) -> Any:
-        """Return the sums, int64, or patterns of C nearest to minus them, ties to even.
+        """Return the sums, int64, or of floats the patterns of C nearest to minus them.
 
-        Parameters
-        ----------
-        a : (images, lines, positions)
-        b : (images, columns, positions)
-
-        Returns
-        -------
-        (images, lines, columns)
+        Of a (images, lines, positions) and b (images, columns, positions): (images, lines, columns)
         """
         if self.run:
             b = b.reshape(*b.shape[:2], -1, 2, self.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
@@ -188,16 +167,16 @@ class Sum:
             signed = (_signed(raw, one) for raw, one in ((a, self.a), (b, self.b)))
             left, right = (one.astype(np.float64) for one in signed)
             return (left @ right.swapaxes(1, 2)).astype(np.int64)
-        # Sums below 2^53 are exact in float64, and to convert a number is to round it once: what
-        # the device does in integers.
+        # Sums below 2^53 are exact in float64, and to convert a number is to round it once.
         if self.a.bits == 64:
             total = np.ldexp(self._upper(a, b).astype(np.float64), self.scale)
         else:
             both_ = zip(self.fields, (a, b), strict=True)
             left, right = (fields.values(fields.inside(raw)) for fields, raw in both_)
             total = left @ right.swapaxes(1, 2)
+        size = self.rounded.bits // 8  # of f16, f32 or f64
         with np.errstate(over="ignore"):
-            return fields_of(self.rounded.name).nearest(-total)
+            return (-total).astype(f"f{size}").view(f"u{size}")
 
     def _upper(self, a: Raw, b: Raw) -> Ints:
         """Return the sums of the upper bits of products of f64."""
@@ -233,11 +212,8 @@ def _upper_half(x: Raw, y: Raw) -> Raw:
 
 
 def _signed(raw: Raw, type_: Format) -> Ints:
-    values: Ints = raw.astype(np.int64)
-    if type_.kind is FormatKind.SIGNED:
-        sign = 1 << (type_.bits - 1)
-        values = (values ^ sign) - sign
-    return values
+    sign = 1 << (type_.bits - 1) if type_.kind is FormatKind.SIGNED else 0
+    return (raw.astype(np.int64) ^ sign) - sign
 
 
 Draws = NDArray[np.uint16]
@@ -249,9 +225,7 @@ class Code(IntEnum):
     CONSTANT = 0
     LINE = 1  # Number of the element's line: row of A and C, column of B
     POSITION = 2  # Number of the element in its line
-    DRAW = 3
-    """A number of the image below the second argument, of the 16 random bits of the draw whose
-    number is the first one: the high half of their product."""
+    DRAW = 3  # The high half of 16 random bits of the image, whose number is first, times a bound
     NOISE = 4  # The random pattern of the element's own unit
     AT = 5  # The random pattern at a position of the element's line
     PATTERN = 6  # A pattern of a table, by a number that is clipped to its ends
@@ -270,9 +244,7 @@ class Code(IntEnum):
     LESS = 19  # 1 or 0; of numbers
     SELECT = 20  # The second argument where the first is not 0, else the third
     CLIP = 21  # A number, not less than the second and not more than the third argument
-    SUM = 22
-    """The products that an element of C belongs to, summed (`floats.Sum`): of integers and bits the
-    number, of floats the pattern of C that is nearest to minus the sum."""
+    SUM = 22  # The products that an element of C belongs to, as `Sum` has them
 
 
 _UFUNCS = {
@@ -374,11 +346,6 @@ def pattern(table: Sequence[int], index: Value) -> Node:
     return node(Code.PATTERN, index, value=tuple(table))
 
 
-def number(table: Sequence[int], index: Value) -> Node:
-    """Look a number up."""
-    return node(Code.NUMBER, index, value=tuple(table))
-
-
 @dataclass(frozen=True, eq=False)
 class Overlay:
     """An element that stands over the others."""
@@ -412,7 +379,7 @@ class Values:
     noise: Raw  # (images, lines, positions); may be what is filled
     draws: Draws  # (images, DRAWS)
     known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
-    multiplicands: tuple[Raw, Raw] | None  # A (images, lines, k), B (images, columns, k)
+    multiplicands: Sequence[Raw]  # A (images, lines, k), B (images, columns, k); () without a sum
     _own: dict[Node, Any] = field(default_factory=dict)
 
     def fill(self, fill: Fill, view: Raw) -> None:
@@ -512,6 +479,5 @@ class Values:
             case Code.CLIP:
                 return np.clip(*map(self.of, arguments))
             case _:
-                assert self.multiplicands is not None, "a sum of what is not known"
                 sum_: Sum = wanted.value
                 return sum_.of(*self.multiplicands)

@@ -1,24 +1,25 @@
-"""The fills of each class of values, for each kind of format.
-
-Of integers and single bits (eight of them to a position of a line) they stand here.
-"""
+"""Classes of values, and what fills each for each kind of format (floats: `float_fills`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from functools import cache, partial, reduce
 from operator import or_
 
-from oracle.isa.forms import FormatKind
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa.forms import FORMATS, FormatKind
 from strategies.contents import float_fills as floats
-from strategies.contents.buffers import edges_of
 from strategies.contents.expressions import (
     LINE,
     NOISE,
     POSITION,
     Code,
     Fill,
+    FloatFields,
     Node,
     Overlay,
     Value,
@@ -28,6 +29,7 @@ from strategies.contents.expressions import (
     constant,
     draw,
     equal,
+    fields_of,
     less,
     narrow,
     node,
@@ -43,10 +45,69 @@ from strategies.contents.float_fills import (
     VARIANT,
     ZERO,
     FillOperand,
-    FillTypes,
 )
-from strategies.contents.recipes import ValueClass as V
 
+
+class ValueClass(StrEnum):
+    """What the matrices of an image hold, first what reveals most.
+
+    Said of floats; after "Integers:" and "Bits:" stands what becomes of the idea there.
+    """
+
+    MIRRORED = "mirrored"
+    """A pair of large products that cancel, over many small ones and a small C: shows where terms
+    are cut, and which are added at once. Integers: pairs that cancel, C near an end, so that the
+    sum passes the end and comes back. Bits: B's columns are the complement of A's rows."""
+    SPECIAL = "special"
+    """Everyday numbers with a few zeros, infinities, NaN and ends of the range, zero times
+    infinity among them. Integers: small ones with a few ends. Bits: a few lines all set or all
+    clear."""
+    TIES = "ties"
+    """A sum on the middle between two results, nudged by minute products or not at all, also on
+    the subnormal grid. Integers and bits: the sum is at, or next to, an end of 32 bits."""
+    SUBNORMAL = "subnormal"
+    """One of A, B, C and D subnormal. Integers: one bit set in each element. Bits: one set in
+    each line."""
+    CANCELLING = "cancelling"
+    """C is the negative of the rounded product: the low bits of the sum are the result.
+    Integers and bits: the sum is in -4 to 3."""
+    EXTREME = "extreme"
+    """Sums at and beyond the ends of the range, and such that pass them and come back.
+    Integers and bits: every element at an end, C near one."""
+    TINY = "tiny"
+    """Products around the least subnormal of the sum, C zero. Integers: 0, 1 and -1. Bits: one
+    set in the whole matrix."""
+    BITS = "bits"  # Uniform bits; of floats only finite ones
+    UNNORMALISED = "unnormalised"
+    """As MIRRORED, but the large products have significands of 2 or more. Integers: the two
+    highest bits set. Bits: all set but one in each line."""
+    PAYLOADS = "payloads"
+    """NaN, quiet and signalling, with payloads of their own. Integers and bits: all ones,
+    alternating ones and the like."""
+    CODED = "coded"
+    """One of A and B has a single one in each row or column, the other and C tell each element's
+    place. Bits: one set in each line, at a place that tells the line."""
+    ZEROS = "zeros"
+    """Zeros of both signs, beside nothing or everyday numbers. Integers and bits: A or B zero."""
+    AIMED = "aimed"
+    """The exponents of the products are chosen, and divided between A and B at random.
+    Integers and bits: C is such that the sum carries into, or just not into, its high half."""
+    SQUARES = "squares"
+    """Large^2 - large^2 plus something small at every pair of places, zero elsewhere: shows which
+    products are added at once. Integers: the same. Bits: two set in each line."""
+    LADDER = "ladder"
+    """X + YZ - YZ with YZ growing from row to row, X in C: a ladder of precision. Integers: the
+    same. Bits: as many set as the line's number tells."""
+    WIDE = "wide"
+    """Exponents spread evenly over a window. Integers: all bit lengths. Bits: all densities."""
+    ENDS = "ends"
+    """Every element a zero, an end of the subnormals or normals, or next to a power of two.
+    Integers: every element an end, or next to one. Bits: bytes all set or all clear."""
+    NORMAL = "normal"  # Everyday numbers of both signs; small integers; sparse bits
+    ANY = "any"  # Uniform bits, of floats with NaN and infinities
+
+
+V = ValueClass
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
 _PATTERNS = (0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F)  # All ones, alternating and the like
@@ -73,8 +134,8 @@ def _near_an_end(x: FillOperand, span: int, *, of_sum: bool) -> Fill:
     return _put(x, select(down, _LOWEST, _HIGHEST) + _few(span), of_sum=of_sum)
 
 
-_Sums = Mapping[V, Callable[[FillOperand], Fill]]
-_COMMON_SUMS: _Sums = {
+_Make = Callable[[FillOperand], Fill]
+_COMMON_SUMS: Mapping[V, _Make] = {
     V.CANCELLING: lambda x: _put(x, _few(8)),
     V.TIES: lambda x: _near_an_end(x, 6, of_sum=True),
     V.AIMED: lambda x: _put(x, (_few(1 << 12) << 16) + _few(8, shift=16)),
@@ -83,11 +144,11 @@ _COMMON_SUMS: _Sums = {
 """How C is filled beside integers and beside single bits; other classes leave uniform bits."""
 
 
-def _small(span: int) -> Callable[[FillOperand], Fill]:
+def _small(span: int) -> _Make:
     return lambda x: _put(x, _few(span), of_sum=False)
 
 
-_SUMS: _Sums = {
+_SUMS: Mapping[V, _Make] = {
     **_COMMON_SUMS,
     **dict.fromkeys(
         (V.MIRRORED, V.EXTREME), lambda x: _near_an_end(x, 1 << 12, of_sum=False)
@@ -97,7 +158,7 @@ _SUMS: _Sums = {
     V.ENDS: lambda x: Fill(pattern((_HIGHEST, _LOWEST, 0, -1), wide(NOISE & 3))),
     V.LADDER: lambda x: Fill(NOISE & 0xFF),
 }  # fmt: skip
-_BIT_SUMS: _Sums = {
+_BIT_SUMS: Mapping[V, _Make] = {
     **_COMMON_SUMS,
     **dict.fromkeys((V.NORMAL, V.TINY, V.SPECIAL), _small(1 << 8)),
     V.EXTREME: lambda x: _near_an_end(x, 1 << 8, of_sum=True),
@@ -253,9 +314,6 @@ def _set(x: FillOperand, *places: Node) -> Fill:
     return Fill(ZERO, tuple(placed))
 
 
-_Make = Callable[[FillOperand], Fill]
-
-
 _top_ties = partial(floats.grid_ties, at_the_top=True)
 _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.MIRRORED: (floats.mirrored,),
@@ -283,18 +341,15 @@ _FLOATS: Mapping[V, tuple[_Make, ...]] = {
     V.ANY: (lambda x: Fill(),),
 }
 """What fills images of floats, in turn."""
-_ONLY_WHERE: Mapping[_Make, Callable[[FillTypes], bool]] = {
+_ONLY_WHERE: Mapping[_Make, Callable[[FloatFields, FloatFields], bool]] = {
     # Products come far below D's least subnormal,
-    floats.subnormal_ties: lambda x: 2 * x.fields("a").grid <= x.fields("d").grid - 20,
+    floats.subnormal_ties: lambda a, d: 2 * a.grid <= d.grid - 20,
     # up to half of the last place of D's largest number,
-    _top_ties: lambda x: (
-        2 * x.fields("a").greatest
-        >= x.fields("d").greatest - x.fields("d").format.fraction_bits - 1
-    ),
+    _top_ties: lambda a, d: 2 * a.greatest >= d.greatest - d.format.fraction_bits - 1,
     # and have exponents of eight bits.
-    floats.carries: lambda x: x.a.name in ("bf16", "tf32"),
+    floats.carries: lambda a, d: a.format.name in ("bf16", "tf32"),
 }
-"""What formats need to have for some of these."""
+"""What A and D need to have for some of these."""
 
 
 @cache
@@ -305,21 +360,21 @@ def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
             class_: tuple(_twice(fill, x.run) for fill in fills)
             for class_, fills in fills_of(replace(x, run=0)).items()
         }
-    if x.types.a.is_float:
+    if x.a.is_float:
+        both = fields_of(x.a.name), fields_of(x.d.name)
         return {
             class_: tuple(
-                make(x) for make in fills if make not in _ONLY_WHERE or _ONLY_WHERE[make](x.types)
+                make(x) for make in fills if make not in _ONLY_WHERE or _ONLY_WHERE[make](*both)
             )
             for class_, fills in _FLOATS.items()
         }
-    make = single_bits if x.types.a.kind is FormatKind.BITS else integers
+    make = single_bits if x.a.kind is FormatKind.BITS else integers
     return {class_: (make(class_, x),) for class_ in V}
 
 
 def _twice(fill: Fill, run: int) -> Fill:
     """Return what fills a B of which metadata choose: each run of positions is there twice."""
-    # So most elements meet what was made for them, whatever the metadata say. In half of the images
-    # both are the same, in the others each is made of its own random bits.
+    # So most elements meet what was made for them. In half of the images both are the same.
     bits = run.bit_length()
     apart = draw(SPOTS) >> 15 ^ 1
 
@@ -356,7 +411,7 @@ def word(number: int, mask: int) -> Fill:
 
 _NUMBERED = Fill(narrow((POSITION >> 1) * 0x9E37 + draw(0) >> (POSITION & 1) * 8))
 """Elements of 16 bits with numbers: an odd factor keeps those of different elements different."""
-_ROWS: Mapping[V, Fill] = {
+OF_ROWS: Mapping[V, Fill] = {
     **dict.fromkeys(
         (V.CODED, V.NORMAL, V.MIRRORED, V.AIMED), _NUMBERED
     ),
@@ -368,6 +423,43 @@ _ROWS: Mapping[V, Fill] = {
     V.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
     V.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
 }  # fmt: skip
+"""What fills the bytes that ldmatrix reads; of other classes they are any."""
+
+
+_FLOAT_NAMES = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
+"""Floating-point formats by their bits; `tf32` is f32 in memory."""
+
+
+@cache
+def edges_of(kind: str, bits: int) -> NDArray[np.uint64]:
+    """Return the words at which something changes for a type; `kind` and `bits` as in `filled`."""
+    found: list[int] = []
+    if kind not in ("f", "bf"):
+        for power in range(bits):
+            found += [1 << power, (1 << power) - 1, -(1 << power)]
+        found += [-1, 3, 31, 33, 63, 65, 0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA]
+    for name in _FLOAT_NAMES.get(bits, ()):
+        if kind == "b" or name == ("bf16" if kind == "bf" else f"f{bits}"):
+            found += _float_edges(name)
+    mask = (1 << bits) - 1
+    return np.array(sorted({one & mask for one in found}), np.uint64)
+
+
+def _float_edges(name: str) -> list[int]:
+    form = FORMATS[name]
+    fraction, bias = form.fraction_bits, form.bias
+    one = bias << fraction
+    top = ((1 << form.exponent_bits) - 1) << fraction
+    magnitudes = [
+        0, 1, 2, (1 << fraction) - 1, 1 << fraction, (1 << fraction) + 1, one - 1, one, one + 1,
+        one + (1 << fraction - 1), one + (1 << fraction), top - 1, top, top + 1,
+        top + (1 << fraction - 1),
+    ]  # fmt: skip
+    # From here on an integer has no fraction, and from the next one on not every one is there.
+    magnitudes += [bias + power << fraction for power in (fraction, fraction + 1, 31, 32)
+                   if bias + power < (1 << form.exponent_bits) - 1]  # fmt: skip
+    sign = 1 << form.bits - 1
+    return [*magnitudes, *(sign | magnitude for magnitude in magnitudes)]
 
 
 def _edge(bits: int, shift: int = 0) -> Node:
@@ -377,7 +469,8 @@ def _edge(bits: int, shift: int = 0) -> Node:
 
 
 @cache
-def _of_registers(bits: int) -> Mapping[V, Fill]:
+def of_registers(bits: int) -> Mapping[V, Fill]:
+    """Return what fills registers that scalar code reads: edges of their types, else any bits."""
     each = range(0, bits, 16)
     halves = [_edge(16, place) << place for place in each]
     ends = ((NOISE & int("01" * (bits // 8), 16)) * 0xFF, _edge(bits))
@@ -400,13 +493,3 @@ def _of_registers(bits: int) -> Mapping[V, Fill]:
             (V.CODED, V.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
         ),
     }  # fmt: skip
-
-
-def of_registers(class_: V, bits: int) -> Sequence[Fill]:
-    """Return what fills registers that scalar code reads: edges of their types, or any bits."""
-    return (_of_registers(bits).get(class_, Fill()),)
-
-
-def of_rows(class_: V) -> Sequence[Fill]:
-    """Return what fills the bytes that ldmatrix reads: numbers, bytes of few kinds, or any."""
-    return (_ROWS.get(class_, Fill()),)

@@ -1,8 +1,4 @@
-"""Floats, drawn element by element or made for what becomes of their sums.
-
-Exponents come from windows, signs and fractions are random; or products cancel, fall on ties, or
-reach the ends of the range.
-"""
+"""Floats, drawn element by element or made for what becomes of their sums."""
 
 from __future__ import annotations
 
@@ -29,7 +25,6 @@ from strategies.contents.expressions import (
     less,
     narrow,
     node,
-    number,
     pattern,
     select,
     wide,
@@ -37,22 +32,6 @@ from strategies.contents.expressions import (
 
 # Numbers of draws; those from EACH_K on are one for each k.
 PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class FillTypes:
-    """The formats of a multiplication, and how many products it sums."""
-
-    a: Format
-    b: Format
-    c: Format
-    d: Format
-    depth: int  # K: products of each sum; a power of two
-    operation: str | None = None  # `.op` of single bits
-
-    def fields(self, operand: str) -> FloatFields:
-        """Return the fields of "a", "b", "c" or "d"."""
-        return fields_of(getattr(self, operand).name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +43,12 @@ class FillOperand:
     """
 
     name: str  # "a", "b" or "c"
-    types: FillTypes
+    a: Format
+    b: Format
+    c: Format
+    d: Format
+    depth: int  # K: products of each sum; a power of two
+    operation: str | None = None  # `.op` of single bits
     lines: int
     positions: int
     is_of_sum: bool  # Whether it is a C of just one product of an A and a B that are known
@@ -75,18 +59,12 @@ class FillOperand:
     @property
     def type(self) -> Format:
         """Format of an element."""
-        type_: Format = getattr(self.types, self.name)
-        return type_
+        return {"a": self.a, "b": self.b, "c": self.c}[self.name]
 
     @property
     def fields(self) -> FloatFields:
         """Fields of the operand's floating-point format."""
         return fields_of(self.type.name)
-
-    @property
-    def depth(self) -> int:
-        """K."""
-        return self.types.depth
 
     @property
     def count(self) -> int:
@@ -96,9 +74,8 @@ class FillOperand:
     @property
     def total(self) -> Node:
         """What C's products are summed to."""
-        types = self.types
-        rounded = types.c if types.a.is_float else None
-        sum_ = Sum(types.a, types.b, types.operation, rounded, types.depth, self.run)
+        rounded = self.c if self.a.is_float else None
+        sum_ = Sum(self.a, self.b, self.operation, rounded, self.depth, self.run)
         return node(Code.SUM, value=sum_)
 
     def pair(self) -> tuple[Node, Node]:
@@ -148,8 +125,7 @@ def ends(x: FillOperand) -> Fill:
 
 
 def wide_window(x: FillOperand) -> Fill:
-    """Spread exponents evenly over a window around 1 whose width differs between images."""
-    # That of C is twice as wide where the format has it.
+    """Spread exponents evenly over a window around 1, twice as wide for C, different by image."""
     # 2^4 exponents of f16's 30, 2^6 of the 254 of f32 and the like, 2^3 of the 15 of e4m3.
     most = {4: 3, 5: 4}.get(x.type.exponent_bits, 6)
     return _around_one(x.fields, most, below(DEPTH, most) + (1 + (x.name == "c")))
@@ -190,7 +166,7 @@ def _around(fields: FloatFields, exponent: int) -> tuple[int, int]:
     return fields.kept(2), fields.field(exponent)
 
 
-def _spread_by(windows: list[tuple[int, int]], which: Node) -> Fill:
+def _spread_by(which: Node, windows: list[tuple[int, int]]) -> Fill:
     keep, add = zip(*windows, strict=True)
     return Fill((NOISE & pattern(keep, which)) + pattern(add, which))
 
@@ -204,9 +180,9 @@ def subnormal(x: FillOperand) -> Fill:
     """
     fields = x.fields
     zero, least, small = (fields.sign, 0), (fields.signed_fraction, 0), _around(fields, 2)
-    beside = _around(fields, x.types.fields("a").least + 2)
+    beside = _around(fields, fields_of(x.a.name).least + 2)
     windows = {"a": [zero, least, small], "b": [least, small], "c": [least, zero, beside]}[x.name]
-    return _spread_by(windows, LINE & (1 if x.name == "b" else 3))
+    return _spread_by(LINE & (1 if x.name == "b" else 3), windows)
 
 
 def zeros(x: FillOperand) -> Fill:
@@ -218,13 +194,11 @@ def zeros(x: FillOperand) -> Fill:
         "b": [zero, (keep & ~sign, add), (keep, add), zero],
         "c": [zero, minus, (keep, add), zero],
     }[x.name]
-    return _spread_by(windows, below(VARIANT, len(windows)))
+    return _spread_by(below(VARIANT, len(windows)), windows)
 
 
 def payloads(x: FillOperand) -> Fill:
-    """Place NaN with random payloads, quiet and signalling, among everyday numbers."""
-    # They stand at one place of a quarter of the rows of A and the columns of B, and in every other
-    # element of C.
+    """Place NaN, quiet and signalling: one in a quarter of the lines of A and B; half of C."""
     fields = x.fields
     everyday = spread(fields, 2, -2)
     if x.name == "c":
@@ -237,8 +211,7 @@ def payloads(x: FillOperand) -> Fill:
 
 
 def special(x: FillOperand) -> Fill:
-    """Place a few special values among everyday numbers, and one infinity that meets a zero."""
-    # A and B have one special value each, C six; the infinity is in A.
+    """Place special values, one in A and B, six in C, and one infinity of A that meets a zero."""
     fields, table = x.fields, x.fields.specials
     first, count = {"a": (SPOTS, 1), "b": (SPOTS + 2, 1), "c": (SPOTS + 6, 6)}[x.name]
     placed = []
@@ -257,8 +230,8 @@ def special(x: FillOperand) -> Fill:
 
 
 def _reach(x: FillOperand) -> int:
-    fields = x.types.fields
-    return min(fields("d").greatest, fields("a").greatest + fields("b").greatest)
+    a, b, d = (fields_of(type_.name).greatest for type_ in (x.a, x.b, x.d))
+    return min(d, a + b)
 
 
 def _small_or_zero(x: FillOperand, exponent: Node, zero: Node) -> Fill:
@@ -271,15 +244,11 @@ def _small_or_zero(x: FillOperand, exponent: Node, zero: Node) -> Fill:
 def mirrored(x: FillOperand, *, unnormalised: bool = False) -> Fill:
     """Fill with a pair of large products that cancel, over small ones and a small C.
 
-    How far the small ones lie below: where the result keeps 24 bits, from right below the large
-    pair on; where it keeps 11, far enough down for the last bits that the sum keeps (23 to 25
-    below the largest on the targets that are known) to be among them. At the two places of the
-    pair A has opposite values and B equal ones; C is as small as the small products, or zero in an
-    eighth of the images.
-
-    `unnormalised` large significands are 1.5 or more, and their products so 2.25 or more.
+    The small ones lie right below the pair where the result keeps 24 bits; where it keeps 11, so
+    far down that the last bits of known sums (23 to 25 below the largest) are among them. C is as
+    small, or zero in an eighth of the images. `unnormalised` large significands are 1.5 or more.
     """
-    fields, bits = x.fields, x.types.d.fraction_bits
+    fields, bits = x.fields, x.d.fraction_bits
     largest = below(EXPONENT, 8) + 4
     if bits < 23:
         gap = below(DEPTH, 10) + (24 - bits)
@@ -303,9 +272,8 @@ def mirrored(x: FillOperand, *, unnormalised: bool = False) -> Fill:
 def pairs(x: FillOperand, *, ladder: bool = False) -> Fill:
     """Fill each row with one pair of products that cancel, at places of its own; else zeros.
 
-    Each column of B holds one value. C is zero, or of any size below the pair, and A has something
-    small at a third place of each row; or (`ladder`) the pair grows from row to row, and C is an
-    everyday number.
+    Each column of B holds one value. A has something small at a third place of each row, and C is
+    at most as large; or (`ladder`) the pair grows from row to row, and C is an everyday number.
     """
     fields = x.fields
     if x.name == "b":
@@ -342,10 +310,9 @@ _CODE_BITS = 7  # Bits of the fraction in which elements are numbered: those of 
 def coded(x: FillOperand, *, numbered: str) -> Fill:
     """Make every element of D the sum of one element each of C and of A or B.
 
-    Elements of the one of these that is `numbered` and of C tell their place, in steps of 2^-7 of
-    the powers of two from an exponent on; the other has a single 1 in each row or column. Numbers
-    start at another element in each image; bits below a step stay random. Formats of 8 bits number
-    over again after eight exponents.
+    Elements of C and of what is `numbered` tell their place, in steps of 2^-7 of the powers of two
+    from an exponent on (8 bits: again after eight exponents), starting anywhere in each image; bits
+    below a step stay random. The other has a single 1 in each row or column.
     """
     if x.name not in (numbered, "c"):
         chosen = (LINE ^ below(OFFSET, x.depth)) & (x.depth - 1)
@@ -360,12 +327,11 @@ def coded(x: FillOperand, *, numbered: str) -> Fill:
 
 def grid_ties(x: FillOperand, *, at_the_top: bool = False) -> Fill:
     """Give C all bits of D's significand, a product of half of its last place, and a nudge."""
-    # The nudge is a power of two below the half by up to what a sum keeps, or absent, of either
-    # sign; what a sum cuts off decides which neighbour is nearer. B holds powers of two. C is an
-    # everyday number, or (`at_the_top`) D's largest finite one, of either sign.
-    fields, result = x.fields, x.types.fields("d")
+    # The nudge is a power of two below the half by up to what a sum keeps, or absent: what is cut
+    # off decides. C is an everyday number, or (`at_the_top`) D's largest finite one.
+    fields, result = x.fields, fields_of(x.d.name)
     bits = result.format.fraction_bits
-    top = min(x.types.fields("c").greatest, result.greatest)
+    top = min(fields_of(x.c.name).greatest, result.greatest)
     exponent = constant(top) if at_the_top else below(EXPONENT, 8) - 4
     # Exponent of half of the last place of D.
     half = exponent - (bits + 1)
@@ -388,13 +354,12 @@ def grid_ties(x: FillOperand, *, at_the_top: bool = False) -> Fill:
 
 def subnormal_ties(x: FillOperand) -> Fill:
     """Sum odd multiples of half the least subnormal result, and minute products; C is zero."""
-    # Of the terms of such a sum the zeros have the largest exponent where it is fixed (e_zero):
-    # -21 to -19 for sums in f16. It alone decides whether a minute product of 2^-41 to 2^-48 is
-    # cut off, and so which way the tie goes. Each row of A has an odd number below 16, and a minute
-    # one, of either sign; B has powers of two, the minute ones larger by up to 2^3.
-    fields, grid = x.fields, x.types.fields("d").grid
+    # The fixed exponent of zeros (e_zero, -21 to -19 for sums in f16) alone decides whether a
+    # minute product of 2^-41 to 2^-48 is cut off, and so which way the tie goes. Each row of A has
+    # an odd number below 16, and a minute one; B powers of two, the minute ones up to 2^3 larger.
+    fields, grid = x.fields, fields_of(x.d.name).grid
     exponent = below(EXPONENT, 4) + ((grid - 1) // 2 - 1)  # A's of the tie
-    share = max(x.types.fields("a").grid, (grid - 24) // 2)  # B's of the minute products
+    share = max(fields_of(x.a.name).grid, (grid - 24) // 2)  # B's of the minute products
     first, second = x.pair()
     if x.name == "c":
         return Fill(ZERO)
@@ -411,11 +376,11 @@ def subnormal_ties(x: FillOperand) -> Fill:
 
 def small_sums(x: FillOperand, *, positive: bool) -> Fill:
     """Make products around the least subnormal of the sum, or of A and B; C zero of either sign."""
-    # Where all are `positive`, what is cut off them adds up, and shows in more sums.
+    # What is cut off products that are all `positive` adds up.
     fields = x.fields
     if x.name == "c":
         return Fill(NOISE & fields.sign)
-    wanted = x.types.fields("c").grid - 2
+    wanted = fields_of(x.c.name).grid - 2
     sign = fields.sign if positive else 0
     if 2 * fields.least > wanted + 2:
         return Fill(NOISE & (fields.signed_fraction & ~sign))
@@ -430,13 +395,12 @@ _FACTORS = ((4, 15), (5, 31), (6, 63), (7, 127), (8, 255), (9, 73))
 def carries(x: FillOperand) -> Fill:
     """Sum (2^t - 1) 2^-t of the least subnormal, and twice 2^-t / 2 of it: one if nothing is cut.
 
-    Only zeros have larger exponents, so that the fixed exponent of zero terms alone decides
-    whether the two last bits are cut off: with e_zero of -131, -132, -133 and 23, 24, 25 bits
-    kept, t of 4 to 9 tells it from one more and one less. Only for formats that reach so far down.
-    Each row of A has three products, all of one sign, with a t of its own; B has one power of two,
-    and its sevenfold in every fourth column for t = 9; C is zero.
+    The fixed exponent of zero terms alone decides whether the two last bits are cut off: with
+    e_zero of -131 to -133 and 23 to 25 bits kept, t of 4 to 9 tells it from one more and one less.
+    Each row of A has three products, of one sign and a t of its own; B has one power of two, and
+    its sevenfold in every fourth column for t = 9; C is zero.
     """
-    fields, grid = x.fields, x.types.fields("c").grid
+    fields, grid = x.fields, fields_of(x.c.name).grid
     if x.name == "c":
         return Fill(ZERO)
     # Three places of one block of four: tf32 adds no more at once.
@@ -450,7 +414,7 @@ def carries(x: FillOperand) -> Fill:
         choice = wide(at(0) >> 1 & 0x7F) * len(_FACTORS) >> 7
         sign = at(0) & fields.sign
         widths, factors = zip(*_FACTORS, strict=True)
-        exponents = constant(grid // 2) - number(widths, choice)
+        exponents = constant(grid // 2) - node(Code.NUMBER, choice, value=widths)
         scale = narrow(exponents) << fields.shift
         factor = (pattern([fields.whole(one) for one in factors], choice) + scale) | sign
         small = ((narrow(exponents - 1) << fields.shift) + fields.one) | sign
@@ -475,7 +439,7 @@ def wide_pairs(x: FillOperand) -> Fill:
     if x.name == "c":
         return overflowing(x)
     if x.name == "b":
-        share = reach + 1 - min(reach, x.types.fields("a").greatest)
+        share = reach + 1 - min(reach, fields_of(x.a.name).greatest)
         return Fill(constant(power(fields, below(OFFSET, 2) + share)))
     large = spread(fields, 0, reach, at(0))
     first, second = x.pair()

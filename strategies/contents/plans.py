@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import FORMATS, LANES, Form, Format
+from oracle.isa.forms import FORMATS, LANES, Form
 from oracle.isa.lookup import chunks_of
 from oracle.layouts import Tile, is_packed, moves
 from oracle.layouts import places as fragment_places
@@ -32,29 +32,16 @@ from oracle.program.steps import (
     multiplies,
 )
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
-from strategies.contents.fills import fills_of, of_registers, of_rows, word
-from strategies.contents.float_fills import FillOperand, FillTypes
-from strategies.contents.recipes import ValueClass
+from strategies.contents.fills import OF_ROWS, ValueClass, fills_of, of_registers, word
+from strategies.contents.float_fills import FillOperand
 
 Provenance = NDArray[np.int64]  # The byte of the image from which each comes; -1: computed
 BLOCK = 16  # Bytes of an image that one value of a counter fills
 _PLANS = 64  # Plans that are kept; one has a number for every byte that is loaded
 
 
-@dataclass(frozen=True, eq=False)
-class ValueSource:
-    """A matrix that is loaded: its bytes in the image, line by line."""
-
-    tile: Tile
-    provenance: Provenance  # (lines, line_bytes); none is -1
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What is equal for sources that are one matrix in the image."""
-        matrix, layout = self.tile.matrix, self.tile.layout
-        return matrix.type.name, layout, self.provenance.shape, self.provenance.tobytes()
-
-
+ValueSource = tuple[Tile, Provenance]
+"""A matrix that is loaded, and its bytes in the image, (lines, line_bytes); none is -1."""
 _Product = tuple[Form, tuple[ValueSource | None, ValueSource | None, ValueSource | None]]
 """A multiplication, and where A, B and C come from; None where a step computed them."""
 
@@ -153,14 +140,13 @@ class Readings:
             provenance = self._read(span.buffer, span.offsets)
             registers = self._forget(step)
             if (provenance >= 0).all():
-                source = self._fragments[registers] = ValueSource(step.tile, provenance)
+                source = self._fragments[registers] = step.tile, provenance
                 self.loads.append(source)
         elif accesses_rows(step):
             rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
             self.rows.append(rows[rows >= 0])
             # What is widened is no byte of the rows.
-            packed = is_packed(step.form)
-            self._keep(step, None if packed else rows.ravel()[moves(step.form)])
+            self._keep(step, None if is_packed(step.form) else rows.ravel()[moves(step.form)])
         elif multiplies(step):
             form = step.form
             if form.opaque:
@@ -188,11 +174,9 @@ class Readings:
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
         lines = provenance.ravel()[_gathered(form, use.field)]
-        return [ValueSource(_tile(form, use.field), one) for one in lines]
+        return [(_tile(form, use.field), own) for own in lines]
 
-    def _places(
-        self, buffer: str, offsets: NDArray[np.int64]
-    ) -> tuple[Provenance, NDArray[np.int64]]:
+    def _places(self, buffer: str, offsets: NDArray[np.int64]) -> tuple[Provenance, Provenance]:
         memory = self._memory[self._program.buffer(buffer).space]
         places, last = self._program.offset(buffer) + offsets, memory.size - 1
         return memory, np.where((places >= 0) & (places < last), places, last)
@@ -215,11 +199,7 @@ def _tile(form: Form, operand: str) -> Tile:
 
 @cache
 def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return which bytes of all lanes' registers are the matrices of an operand.
-
-    They are numbers of bytes, those of a lane's registers one after the other, lane by lane: int64
-    (form.groups, lines, line_bytes).
-    """
+    """Return which bytes of all lanes' registers are an operand: (groups, lines, line_bytes)."""
     tile = _tile(form, operand)
     bits = tile.matrix.type.bits
     where = fragment_places(form, operand)  # (32, elements, 3): multiplication, row, column
@@ -237,7 +217,7 @@ def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
 class Window:
     """Lines of elements in each row: opened as an array of patterns, closed when they are filled.
 
-    Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed.
+    Patterns of 4 bits are one to a byte; single bits stay packed.
     """
 
     bits: int  # Bits of an element
@@ -280,30 +260,25 @@ class Window:
         return self.pitch is not None and self.bits != 4
 
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, lines, positions); `shared` says whether in the rows' memory."""
-        # Of the rows, uint8 (images, bytes), the last axis is contiguous.
-        lines = self._lines(rows)
+        """Return unsigned patterns (images, lines, positions), `shared` or not.
+
+        Of the rows, uint8 (images, bytes), the last axis is contiguous.
+        """
+        places, dtype = self.places, np.dtype(f"<u{self.unit_bytes}")
+        if self.pitch is None:
+            # NumPy may lay out what it gathers in another order.
+            lines = np.ascontiguousarray(rows[:, places]).view(dtype)
+        else:
+            start, (count, width) = int(places[0, 0]), places.shape
+            lines = np.lib.stride_tricks.as_strided(
+                rows[:, start : start + width].view(dtype),
+                shape=(len(rows), count, width // dtype.itemsize),
+                strides=(rows.strides[0], self.pitch, dtype.itemsize),
+            )
         if self.bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
             lines = lines.reshape(*lines.shape[:2], -1)
         return lines.swapaxes(1, 2) if self.is_turned else lines
-
-    def _lines(self, rows: NDArray[np.uint8]) -> Raw:
-        # Unsigned and little-endian; bytes where elements are packed.
-        places, pitch, dtype = self.places, self.pitch, np.dtype(f"<u{self.unit_bytes}")
-        if pitch is None:
-            # NumPy may lay out what it gathers in another order.
-            return np.ascontiguousarray(rows[:, places]).view(dtype)
-        start, size = int(places[0, 0]), dtype.itemsize
-        (lines, width), end = places.shape, start + len(places) * pitch
-        if end <= rows.shape[1] and pitch % size == 0:
-            whole = rows[:, start:end].view(dtype)
-            return whole.reshape(len(rows), lines, pitch // size)[:, :, : width // size]
-        return np.lib.stride_tricks.as_strided(
-            rows[:, start : start + width].view(dtype),
-            shape=(len(rows), lines, width // size),
-            strides=(rows.strides[0], pitch, size),
-        )
 
     def close(self, rows: NDArray[np.uint8], patterns: Raw) -> None:
         """Write patterns back that `open` returned, where they do not share memory."""
@@ -319,23 +294,14 @@ class Window:
             rows[:, self.places[self.last]] = bytes_[:, self.last]
 
 
-class Opened:
-    """Windows of a batch of rows, of which parts are filled one after the other.
+View = Callable[[Window, slice], Raw]  # Opens a window of some of the rows
 
-    Of `rows`, uint8 (images, bytes), the last axis is contiguous.
-    """
 
-    def __init__(self, rows: NDArray[np.uint8]) -> None:
-        self.rows = rows
-        self._views: dict[Window, Raw] = {}
-
-    def view(self, window: Window, some: slice) -> Raw:
-        """Open a window of some of the rows; what shares their memory is opened once for all."""
-        if not window.shared:
-            return window.open(self.rows[some])
-        if window not in self._views:
-            self._views[window] = window.open(self.rows)
-        return self._views[window][some]
+def opened(rows: NDArray[np.uint8]) -> View:
+    """Return what opens windows of uint8 (images, bytes), whose last axis is contiguous."""
+    # What shares the rows' memory is opened once for all.
+    whole = cache(lambda window: window.open(rows))
+    return lambda window, some: whole(window)[some] if window.shared else window.open(rows[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,15 +310,8 @@ class Filling:
 
     window: Window
     fills: Mapping[ValueClass, Sequence[Fill]]  # For each class those that take turns
-    multiplicands: tuple[Window, Window] | None = None  # A and B of the product that a C belongs to
+    multiplicands: tuple[Window, ...] = ()  # A and B of the product that a C belongs to
     is_c: bool = False
-
-    def given(self, opened: Opened, some: slice) -> tuple[Raw, Raw] | None:
-        """Return A and B of some images, (images, lines, k)."""
-        if self.multiplicands is None:
-            return None
-        a, b = self.multiplicands
-        return opened.view(a, some), opened.view(b, some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,34 +343,33 @@ def plan_of(program: Program) -> FillPlan:
     for _, bytes_ in registers:
         alone[bytes_], uses[bytes_] = False, True
     rows = np.flatnonzero(alone)
-    for source in found.loads:
-        uses[source.provenance] = True
+    for _, provenance in found.loads:
+        uses[provenance] = True
     for start, _ in found.words:
         uses[start : start + 4] = True
     is_read: NDArray[np.bool_] = np.any(uses.reshape(-1, BLOCK), axis=1)
     places = np.cumsum(np.repeat(is_read, BLOCK)) - 1
     fillings = list[Filling]()
 
-    def fill(bits: int, bytes_: Any, fills: Callable[[ValueClass], Sequence[Fill]]) -> None:
-        made = {class_: fills(class_) for class_ in ValueClass}
+    def fill(bits: int, bytes_: Any, fills: Mapping[ValueClass, Fill] | Fill) -> None:
+        known = dict.fromkeys(ValueClass, fills) if isinstance(fills, Fill) else fills
+        made = {class_: (known.get(class_, Fill()),) for class_ in ValueClass}
         fillings.append(Filling(Window(bits, places[bytes_].reshape(1, -1)), made))
 
     if rows.size:
-        fill(8, rows, of_rows)
+        fill(8, rows, OF_ROWS)
     for bits, bytes_ in registers:
-        fill(bits, bytes_, partial(of_registers, bits=bits))
+        fill(bits, bytes_, of_registers(bits))
     for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
-        fill(32, slice(start, start + 4), partial(lambda one, _: one, (word(number, mask),)))
+        fill(32, slice(start, start + 4), word(number, mask))
     fillings += _matrices(found, places)
-    # Bytes of metadata: of those that several products read, the last ones are such
-    # as the product allows that allows fewest.
-    known = [one for one in found.metadata if one[1].size]
-    for pairs, bytes_ in sorted(known, key=lambda one: -len(one[0])):
-        legal = Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE)))
-        fill(8, bytes_, partial(lambda one, _: one, (legal,)))
+    # Metadata that several products read are such as that allows which allows fewest.
+    for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0])):
+        if bytes_.size:
+            fill(8, bytes_, Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE))))
     covered = np.zeros(program.image_bytes, np.int64)
-    for one in fillings:
-        np.add.at(covered, one.window.places, 1)
+    for filling in fillings:
+        np.add.at(covered, filling.window.places, 1)
     return FillPlan(
         fillings=tuple(fillings),
         overlap=bool((covered > 1).any()),
@@ -422,6 +380,7 @@ def plan_of(program: Program) -> FillPlan:
 
 
 def _registers(found: Readings, image_bytes: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """Return the bytes that scalar code reads, as whole words of 64 and of 32 bits."""
     made, free = [], np.ones(image_bytes, np.bool_)
     for bits in (64, 32):
         bytes_, starts = np.arange(bits // 8), np.zeros(image_bytes, np.bool_)
@@ -452,17 +411,27 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
     filled: dict[tuple[object, ...], Filling] = {}
 
+    def key(source: ValueSource) -> tuple[object, ...]:
+        """Return what is equal for sources that are one matrix in the image."""
+        tile, provenance = source
+        return tile.matrix.type.name, tile.layout, provenance.shape, provenance.tobytes()
+
     def window(source: ValueSource) -> Window:
-        tile, lines = source.tile, places[source.provenance]
+        tile, provenance = source
         turned = (tile.layout == "col") != (tile.matrix.operand == "b")
-        return windows.setdefault(source.key, Window(tile.matrix.type.bits, lines, turned))
+        made = Window(tile.matrix.type.bits, places[provenance], turned)
+        return windows.setdefault(key(source), made)
+
+    def fits(source: ValueSource, form: Form, operand: str) -> bool:
+        # It is another where a name is loaded anew on a path that is not taken before the product.
+        return source[0].matrix == form.matrix(operand)
 
     def fill(
-        source: ValueSource, operand: str, types: FillTypes, product: _Product | None = None
+        source: ValueSource, operand: str, types: Mapping[str, Any], product: _Product | None = None
     ) -> None:
-        if source.key in filled:
+        if key(source) in filled:
             return
-        here, both, run = window(source), None, 0
+        here, both, run = window(source), tuple[Window, ...](), 0
         if product is not None:
             form, (of_a, of_b, _) = product
             if "e" in form.operands:
@@ -471,47 +440,33 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
             if operand == "c" and of_a and of_b:
                 a, b = window(of_a), window(of_b)
                 apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
-                if apart and _fits(of_a, form, "a") and _fits(of_b, form, "b"):
+                if apart and fits(of_a, form, "a") and fits(of_b, form, "b"):
                     both = a, b
         lines, positions = here.shape
         x = FillOperand(
-            name=operand, types=types, lines=lines,
-            positions=types.depth if run and operand == "b" else positions,
-            is_of_sum=both is not None, run=run,
+            name=operand, **types, lines=lines,
+            positions=types["depth"] if run and operand == "b" else positions,
+            is_of_sum=both != (), run=run,
         )  # fmt: skip
-        filled[source.key] = Filling(here, fills_of(x), both, operand == "c")
+        filled[key(source)] = Filling(here, fills_of(x), both, operand == "c")
 
     for operands in ("ab", "c"):
         for form, sources in found.products:
-            types = FillTypes(
-                a=form.a_type, b=form.b_type, c=form.c_type, d=form.d_type,
-                depth=form.matrix("a").columns, operation=form.op,
-            )  # fmt: skip
+            types: dict[str, Any] = {
+                "a": form.a_type, "b": form.b_type, "c": form.c_type, "d": form.d_type,
+                "depth": form.matrix("a").columns, "operation": form.op,
+            }  # fmt: skip
             for operand, own in zip("abc", sources, strict=True):
-                if operand in operands and own is not None and _fits(own, form, operand):
+                if operand in operands and own is not None and fits(own, form, operand):
                     fill(own, operand, types, (form, sources))
     for source in found.loads:
-        # A matrix that is loaded and not multiplied.
-        matrix = source.tile.matrix
-        of_c = matrix.operand == "c"
-        factor = _MULTIPLICANDS[matrix.type.name] if of_c else matrix.type
-        term = matrix.type if of_c else _ACCUMULATORS[matrix.type.name]
-        types = FillTypes(a=factor, b=factor, c=term, d=term, depth=matrix.shape.k)
+        # A matrix that is loaded and not multiplied: types of some form (9.7.14.4.5).
+        matrix = source[0].matrix
+        factor = term = matrix.type
+        if matrix.operand == "c":
+            factor = FORMATS[{"f32": "f16", "s32": "s8"}.get(term.name, term.name)]
+        elif factor.name != "f64":
+            term = FORMATS["f32" if factor.is_float else "s32"]
+        types = {"a": factor, "b": factor, "c": term, "d": term, "depth": matrix.shape.k}
         fill(source, matrix.operand, types)
-    return sorted(filled.values(), key=lambda one: one.is_c)
-
-
-def _fits(source: ValueSource, form: Form, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied."""
-    # It is not where a name is loaded anew on a path that is not taken before the product.
-    return source.tile.matrix == form.matrix(operand)
-
-
-# Where nothing says what a fragment is multiplied with: types of some form (PTX ISA 9.7.14.4.5).
-_MULTIPLICANDS: dict[str, Format] = {
-    name: FORMATS[other]
-    for name, other in (("f16", "f16"), ("f32", "f16"), ("f64", "f64"), ("s32", "s8"))
-}
-_ACCUMULATORS: dict[str, Format] = {
-    name: FORMATS["f32" if FORMATS[name].is_float else "s32"] for name in FORMATS
-} | {"f64": FORMATS["f64"]}
+    return sorted(filled.values(), key=lambda filling: filling.is_c)

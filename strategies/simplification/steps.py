@@ -50,9 +50,8 @@ from oracle.program.steps import (
     product_of,
     stores_rows,
 )
-from strategies.matrices import places_of
+from strategies.matrices import buffers_of, places_of, plain_access, single_instruction
 from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
-from strategies.programs.single_instruction import buffers_of, plain_access, single_instruction
 from strategies.simplification.examples import (
     Edits,
     Example,

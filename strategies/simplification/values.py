@@ -1,10 +1,7 @@
-"""Simpler values of an image: of one element, and small new dot products in place of one.
+"""The cells of an image, and simpler values of them: of one element, or small new dot products.
 
-Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
-terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number
-of sums of one product and C, then of two products, are drawn from values that make rounding
-difficult. Integers have one difficult place,
-the ends of the accumulator's range: there, one product and C are enough.
+Cells are the elements of every matrix that the program loads, each once, and one for each byte that
+belongs to none of them. Bits are counted from bit 0 of byte 0.
 """
 
 from __future__ import annotations
@@ -12,18 +9,154 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oracle.isa.forms import Form, Format, FormatKind
+from oracle.isa.forms import Form, Format, FormatKind, format_named
 from oracle.program.operands import Register
+from oracle.program.program import Program
 from oracle.program.steps import loads_fragment, multiplies_fragments
-from strategies.matrices import Cells, Ids, Image, Placed, places_of
-from strategies.programs.single_instruction import one
+from strategies.matrices import Image, Placed, firsts, inputs, places_of
 from strategies.simplification.examples import visit
+
+Ids = NDArray[np.intp]  # Numbers of cells
+_RUNS = (16, 4, 2)  # Bytes zeroed together outside of matrices: rows of ldmatrix, words, elements
+_AXES = {"a": ("row", "k"), "b": ("k", "column"), "c": ("row", "column")}
+"""What rows and columns of a matrix stand for in the product that it takes part in."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """Where the elements of an image lie."""
+
+    program: Program
+    starts: NDArray[np.int64]  # (count,): first bit of each cell
+    sizes: NDArray[np.int64]  # (count,): bits of each cell
+    types: Sequence[Format]  # Format of each cell; u8 for bytes that belong to no matrix
+    matrices: Sequence[tuple[str, Ids]]  # Operand and cells, (rows, columns), of each matrix
+
+    @cached_property
+    def elements(self) -> int:
+        """Cells that are elements of matrices; they come first."""
+        return 1 + max((int(ids.max()) for _, ids in self.matrices), default=-1)
+
+    def nonzero(self, image: Image) -> Ids:
+        """Return the cells with a bit that is set."""
+        first, whole = self.starts // 8, self.sizes // 8
+        counts = np.concatenate([[0], np.cumsum(image != 0)])
+        low = (image[first] >> (self.starts % 8).astype(np.uint8)) & self._low_bits
+        return np.flatnonzero((counts[first + whole] > counts[first]) | (low != 0))
+
+    @cached_property
+    def _low_bits(self) -> NDArray[np.uint8]:
+        """Mask of a cell that is less than a byte, at bit 0; no bit for the others."""
+        return np.where(self.sizes < 8, (1 << self.sizes % 8) - 1, 0).astype(np.uint8)
+
+    def value(self, image: Image, cell: int) -> int:
+        """Return the raw bits of a cell."""
+        bytes_, shift, mask = self._bits(cell)
+        return int.from_bytes(image[bytes_].tobytes(), "little") >> shift & mask
+
+    def with_value(self, image: Image, cell: int, value: int) -> Image:
+        """Return an image with other bits in one cell."""
+        bytes_, shift, mask = self._bits(cell)
+        changed = image.copy()
+        before = changed[bytes_].tobytes()
+        word = int.from_bytes(before, "little") & ~(mask << shift) | value << shift
+        changed[bytes_] = np.frombuffer(word.to_bytes(len(before), "little"), np.uint8)
+        return changed
+
+    def _bits(self, cell: int) -> tuple[slice, int, int]:
+        first, size = int(self.starts[cell]), int(self.sizes[cell])
+        return slice(first // 8, -(-(first + size) // 8)), first % 8, (1 << size) - 1
+
+    def without(self, image: Image, ids: Ids) -> Image:
+        """Return an image with zeros in some cells."""
+        cleared = image.copy()
+        first, whole = self.starts[ids] // 8, self.sizes[ids] // 8
+        within = np.arange(int(whole.max(initial=0)))
+        cleared[(first[:, None] + within)[within < whole[:, None]]] = 0
+        narrow = ids[self.sizes[ids] < 8]
+        shifts = (self.starts[narrow] % 8).astype(np.uint8)
+        np.bitwise_and.at(cleared, self.starts[narrow] // 8, ~(self._low_bits[narrow] << shifts))
+        return cleared
+
+    def of_matrix(self, placed: Placed) -> Ids:
+        """Return the cells of one of the loaded matrices, (rows, columns)."""
+        bits, size = firsts(self.program, placed), placed.tile.matrix.type.bits
+        cells = np.flatnonzero(self.sizes[: self.elements] == size)
+        return cells[np.searchsorted(self.starts[cells], bits)]
+
+    @cached_property
+    def around(self) -> Ids:
+        """The cells of bytes that belong to no matrix."""
+        return np.arange(self.elements, len(self.starts))
+
+    def groups(self) -> Iterator[list[Ids]]:
+        """Iterate over ways to part the cells, from coarse to fine."""
+        yield [np.arange(len(self.starts))]
+        yield [self.around]
+        byte, offset = self.starts[self.around] // 8, self.program.offset
+        buffers = [buffer for buffer in self.program.buffers if buffer.space == "global"]
+        starts = [(offset(buffer.name), buffer.size) for buffer in buffers]
+        yield [self.around[(byte >= at) & (byte < at + size)] for at, size in starts]
+        yield [np.unique(ids) for _, ids in self.matrices]
+        # For each row of A and C, column of B and C, or k of A and B, its cells.
+        for axis in ("row", "column", "k"):
+            lines: dict[int, list[Ids]] = {}
+            for operand, ids in self.matrices:
+                if axis in _AXES[operand]:
+                    for index, line in enumerate(ids if _AXES[operand][0] == axis else ids.T):
+                        lines.setdefault(index, []).append(line)
+            yield [np.unique(np.concatenate(lines[index])) for index in sorted(lines)]
+        for size in _RUNS:
+            yield self.runs(size)
+
+    def runs(self, size: int) -> list[Ids]:
+        """Part the bytes that belong to no matrix into aligned runs of some bytes."""
+        run = self.starts[self.around] // (8 * size)
+        return np.split(self.around, np.flatnonzero(np.diff(run)) + 1) if len(run) else []
+
+
+@lru_cache(maxsize=8)
+def cells_of(program: Program) -> Cells:
+    """Return the cells of a program's images."""
+    loaded = inputs(program)
+    bits = [firsts(program, placed) for placed in loaded]
+    types = [placed.tile.matrix.type for placed in loaded]
+    counts = [some.size for some in bits]
+    spans = np.zeros((sum(counts), 2), np.int64)
+    spans[:, 0] = np.concatenate([np.zeros(0), *(some.ravel() for some in bits)])
+    spans[:, 1] = np.repeat(np.array([one.bits for one in types], np.int64), counts)
+    unique, first, inverse = np.unique(spans, axis=0, return_index=True, return_inverse=True)
+    parts = np.split(inverse.reshape(-1), np.cumsum(counts))
+    covered = np.zeros(program.image_bytes + 1, np.int64)
+    np.add.at(covered, unique[:, 0] // 8, 1)
+    np.add.at(covered, -(-(unique[:, 0] + unique[:, 1]) // 8), -1)
+    others = np.flatnonzero(np.cumsum(covered)[:-1] == 0)
+    owners = np.repeat(np.arange(len(types)), counts)[first].tolist()
+    return Cells(
+        program=program,
+        starts=np.concatenate([unique[:, 0], 8 * others]),
+        sizes=np.concatenate([unique[:, 1], np.full(len(others), 8)]),
+        types=[*(types[owner] for owner in owners), *[format_named("u8")] * len(others)],
+        matrices=[
+            (placed.operand, part.reshape(some.shape))
+            for placed, part, some in zip(loaded, parts, bits, strict=False)
+        ],
+    )
+
+
+def complexity(program: Program, image: Image) -> int:
+    """Return how many elements of the loaded matrices are not zero; without any, how many bytes."""
+    cells = cells_of(program)
+    nonzero = cells.nonzero(image)
+    return int((nonzero < cells.elements).sum()) if cells.elements else len(nonzero)
+
 
 _Cost = tuple[int, ...]
 
@@ -72,16 +205,14 @@ def exponent(magnitude: Fraction) -> int:
 def simpler_values(type_: Format, value: int) -> list[int]:
     """Return raw bits that are simpler than some, the simplest first; never zero.
 
-    One is the simplest; then powers of two, the nearer to one the simpler; then values with few
-    bits of the significand; positive before negative.
+    One; powers of two, the nearer to one the simpler; few bits of the significand; positive ones.
     """
-    cost = _cost(type_, value)
-    offers = {other for other in _offers(type_, value) if other and _cost(type_, other) < cost}
-    return sorted(offers, key=lambda other: (_cost(type_, other), other))
+    offers = {_cost(type_, other): other for other in _offers(type_, value) if other}
+    return [offers[cost] for cost in sorted(offers) if cost < _cost(type_, value)]
 
 
 def _offers(type_: Format, value: int) -> Iterator[int]:
-    yield one(type_)
+    yield type_.one
     sign = 1 << (type_.bits - 1)
     if type_.kind is FormatKind.FLOAT:
         unit = 1 << (type_.bits - 1 - type_.exponent_bits)
@@ -112,7 +243,7 @@ def _negative(type_: Format, value: int) -> bool:
 
 
 def _cost(type_: Format, value: int) -> _Cost:
-    if value == one(type_):
+    if value == type_.one:
         return (0,)
     negative = _negative(type_, value)
     if type_.kind is FormatKind.FLOAT:
@@ -124,10 +255,8 @@ def _cost(type_: Format, value: int) -> _Cost:
     return (1, negative, magnitude.bit_count(), magnitude.bit_length(), magnitude)
 
 
-ENOUGH = 3
-"""Elements of one dot product that need not become fewer: a product and C."""
-_OUTPUTS = 8
-"""Most dot products of one multiplication that are looked at."""
+ENOUGH = 3  # Elements of one dot product that need not become fewer: a product and C
+_OUTPUTS = 8  # Most dot products of one multiplication that are looked at
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,10 +283,6 @@ class Dot:
     def size(self) -> int:
         """How many of its elements are not zero."""
         return len(self._left.intersection((*self.a, *self.b, self.c)))
-
-    def raw(self, k: int) -> tuple[int, int]:
-        """Return the bits of both factors of a term."""
-        return self.cells.value(self.image, self.a[k]), self.cells.value(self.image, self.b[k])
 
     @cached_property
     def _cleared(self) -> Image:
@@ -209,29 +334,24 @@ def _product(form: Form, raw: tuple[int, int]) -> Fraction:
     return (a or Fraction(0)) * (b or Fraction(0))
 
 
-_SEED = 20261121
-"""Fixed, so that shrinking a case twice gives the same."""
-_DRAWN = 2048
-"""Sums of each size that are drawn: about a second on the simulated device."""
+_SEED = 20261121  # Fixed, so that shrinking a case twice gives the same
+_DRAWN = 2048  # Sums of each size that are drawn: about a second on the simulated device
 _SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
 """Products, whether C is anything but zero, elements."""
-_FEW_BITS = 5
-"""Bits behind the leading one of a short significand: products of two are ties in f16."""
+_FEW_BITS = 5  # Behind the leading one of a short significand: products of two are ties in f16
 _AWAY, _ABOVE_ONE = 8, 4
 """Most powers of two by which a factor is away from one that was there, and above one."""
 _BELOW, _SMALL_ONES = range(33), 6
 """Powers of two by which a second product is below the first, and how many of these are tried."""
 _ADDED = (1, 11, *range(22, 28))
-"""Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
-(MMA-Sim's figures for sm_70 to sm_120)."""
-_OFF = (0, 1, -1)
-"""Units in the last place by which C is off the negative of a product."""
+"""Powers of two by which C is below a product: mostly the 23 to 25 bits that adders keep."""
 
 
 def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
     """Iterate over ways to put a smaller dot product in the place of one, the smallest first.
 
-    A way is images of which one may do.
+    A way is images of which one may do: sums of few products and C that make rounding difficult. Of
+    sixteen random terms that make a tie and a minute part by chance, none can be left out.
     """
     for products, with_c, size in _SIZES if dot.form.op is None else ():
         if dot.size <= size or len(dot.terms) < products:
@@ -241,7 +361,9 @@ def replaced(dot: Dot) -> Iterator[Iterator[Image]]:
 
 def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator[Image]:
     form = dot.form
-    known_a, known_b = zip(*map(dot.raw, dot.terms), strict=True)
+    known_a, known_b = (
+        [dot.cells.value(dot.image, cells[k]) for k in dot.terms] for cells in (dot.a, dot.b)
+    )
     while True:
         near, ks = random.randrange(2) == 0, random.sample(dot.terms, products)
         factors = [
@@ -266,8 +388,7 @@ def _drawn(random: Random, dot: Dot, products: int, *, with_c: bool) -> Iterator
 def _factor(random: Random, type_: Format, known: Sequence[int], *, near: bool) -> int:
     """Draw a factor: one that was there, a minute one, a power of two, or a short odd one.
 
-    With `near`, the last two are about as large as one that was there; else about one. Of integers,
-    one, or an end of the range.
+    With `near`, the last two are about as large as one that was there; else about one.
     """
     raw = random.choice(known)
     if not type_.is_float:
@@ -295,11 +416,11 @@ def _ends(type_: Format) -> tuple[int, int]:
 
 
 def _addends(type_: Format, total: Fraction) -> list[int]:
-    """Return what is added to a product: far below it, or about what is left to zero, or an end."""
+    """Return what is added: far below a product, or about what is left to zero or an end."""
     mask, rest = (1 << type_.bits) - 1, [-total]
     small = [total * Fraction(sign, 1 << below) for below in _ADDED for sign in (1, -1)]
     if not type_.is_float:
         small = []
         rest += [(number(type_, end) or Fraction(0)) - total for end in _ends(type_)]
-    about = [nearest(type_, value) + off & mask for value in rest for off in _OFF]
+    about = [nearest(type_, value) + off & mask for value in rest for off in (0, 1, -1)]
     return [*(nearest(type_, value) for value in small), *about]

@@ -32,7 +32,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": FINDINGS,
     "measuring": BASE,
     "judging": FINDINGS | {"compilers", "options"},
-    "gating": FINDINGS | {"compilers", "campaign", "options"},
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},
@@ -41,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening", "options"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet", "options", "judging", "gating"},
+    | {"fleet", "options", "judging"},
     "cli": FINDINGS | {"commands", "options"},
     "__main__": {"cli"},
 }

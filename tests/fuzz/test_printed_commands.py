@@ -32,10 +32,9 @@ from fuzz.output import typed
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.lookup import FORMS
-from runners.foreign import check_named
+from runners.foreign import PtxPass, check_named
 from runners.front_ends.protocol import check_there, stages
 from runners.processes import quoted
-from runners.ptx_pass import PtxPass
 
 ROOT = Path(__file__).parents[2]
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
@@ -61,7 +60,7 @@ PLACES = {
 }
 """What a person has in the place of a word of a page."""
 PATHS = (
-    "path", "corpus", "path or entry.path", "folder", "output", "options.path",
+    "path", "corpus", "path or entry.path", "folder", "output", "options.path", "options.corpus",
     "path.with_suffix('.toml')",
 )  # fmt: skip
 TARGETS = ("compiled.architecture", "module.target.name", "target")

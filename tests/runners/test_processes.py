@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from runners import folders, processes, ptx_pass
+from runners import folders, foreign, processes
 from runners.assemblers.assembler import ToolAnswers
 from runners.folders import temporary_folder
+from runners.foreign import PtxPass
 from runners.processes import (
     OUTPUT_LIMIT,
     NoAnswerError,
@@ -25,7 +26,6 @@ from runners.processes import (
     run_tool,
 )
 from runners.protocol import Failure, Trouble
-from runners.ptx_pass import PtxPass
 
 _ENDLESS = "import os\nwhile True: os.write(1, bytes(1 << 20))"
 
@@ -160,7 +160,7 @@ def test_a_pass_that_prints_for_ever_is_said() -> None:
 def test_a_full_disk_under_a_pass_is_no_failure_of_the_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ptx_pass, "is_full", lambda folder: True)
+    monkeypatch.setattr(foreign, "is_full", lambda folder: True)
     said = PtxPass("false")("")
     assert isinstance(said, Failure)
     assert said.trouble is Trouble.UNAVAILABLE

@@ -18,7 +18,7 @@ from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
 from runners.toolchains import ToolOrigin
 from runners.wheels import RELEASES
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 
 def program_of(opcode: str) -> Program:
@@ -69,10 +69,6 @@ def test_a_kernel_stands_where_another_one_stood(
     text = with_kernel_of(emit_all(programs).ptx, emit(other, entry=place).ptx, place)
     assert ptx_digests(text) == ptx_digests(emit_all({**programs, place: other}).ptx)
     assert list(kernel_texts(text)[1]) == list(programs)
-
-
-def test_text_without_a_kernel_has_none() -> None:
-    assert kernel_texts("// nothing\n") == ("// nothing\n", {})
 
 
 def test_all_are_those_that_are_here_and_every_release_that_is_not(

@@ -16,14 +16,14 @@ from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, undefined
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
-from strategies.matrices import cells_of
+from strategies.matrices import _uniform, exact_elements
 from strategies.programs.builder import ACCESS_FORMS
-from strategies.programs.single_instruction import _uniform, exact_elements
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses
 from strategies.simplification.values import (
     _factor,
     _product,
+    cells_of,
     nearest,
     number,
     simpler_values,

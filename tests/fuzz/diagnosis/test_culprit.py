@@ -39,16 +39,16 @@ from oracle.program.steps import (
 )
 from runners.emission import emit
 from runners.faults import CATALOGUE, by_name
+from runners.foreign import RewritingRunner
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Runner
-from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
+from strategies.matrices import exact, image_of, single_product
 from strategies.programs import is_valued, programs
 from strategies.programs.builder import ACCESS_FORMS
-from strategies.programs.single_instruction import exact, image_of, single_product
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")

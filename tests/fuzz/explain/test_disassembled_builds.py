@@ -13,7 +13,7 @@ from corpus import Entry, RunnerVerdict
 from fuzz.explain import folder as module
 from fuzz.explain.document import Document
 from fuzz.explain.folder import asked_by_bisection, machine_code, pair_of, reproduction
-from fuzz.explain.values import ValueFacts
+from fuzz.explain.way import ValueFacts
 from fuzz.findings.families import Asked, asked_of
 from oracle.errors import UsageError
 from runners.assemblers.disassembly import Disassembler, all_instructions

@@ -17,11 +17,18 @@ from corpus import Case, Entry, Identity, Kind, RunnerVerdict, SaidReason, creat
 from corpus.finding import EXPECTED, WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
 from corpus.store import read_entry
-from fuzz.explain.document import CodeLine, CodeListing, Document, FactTable, escaped, fenced
+from fuzz.explain.document import (
+    CodeLine,
+    CodeListing,
+    Document,
+    FactTable,
+    escaped,
+    fenced,
+    shown,
+)
 from fuzz.explain.folder import reproduction
 from fuzz.explain.page import page_of
-from fuzz.explain.values import ValueFacts, shown
-from fuzz.explain.way import ValueWay
+from fuzz.explain.way import ValueFacts, ValueWay
 from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console

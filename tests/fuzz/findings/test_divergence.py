@@ -17,7 +17,7 @@ from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from runners.emission import emit
-from runners.ptx_pass import RewritingRunner
+from runners.foreign import RewritingRunner
 
 _GUARDED = (
     "{ .reg .pred %half; .reg .b32 %who; mov.u32 %who, %laneid; setp.lt.u32 %half, %who, 16; "

@@ -150,9 +150,8 @@ def test_machine_code_is_never_judged_on_the_simulated_device(
         code, _, err = ended(capsys, "replay", found, "--compiler", new, *extra)
         assert code == 3
         assert "does not run the machine code" in err
-    code, out, err = ended(capsys, "bisect", program.path, "--compilers", f"{old},{new}")
+    code, _, err = ended(capsys, "bisect", program.path, "--compilers", f"{old},{new}")
     assert code == 3
-    assert "0 right, 0 wrong, 8 could not be asked" in out
     assert "does not run the machine code" in err
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-import pytest
 from fake_cluster import FakeCluster
 
-from fuzz.commands.screen import _fleet_rows, _watch_fleet
 from fuzz.fleet.host import Begun
-from fuzz.fleet.screening import FleetScreening, ScreenHost, ScreenNews
+from fuzz.fleet.screening import ScreenHost, ScreenNews, screened
 
 
 class Screening(ScreenHost):
@@ -22,9 +21,10 @@ class Screening(ScreenHost):
     def begin(self) -> Begun:
         return Begun(host=self.place, place="GPU 0")
 
-    def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
+    def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> ScreenNews:
         Screening.started += 1
         self._looks = 0
+        return ScreenNews()
 
     def news(self, stop: bool) -> ScreenNews:
         self._looks += 1
@@ -41,31 +41,18 @@ class Older(Screening):
         return replace(super().begin(), code="warpfuzz 0.0 (0) on Python 3.9")
 
 
-def test_what_became_of_a_gpu_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    cluster = FakeCluster(
-        [1, 1], lambda node: (Older if node == "node1" else Screening)(place=node)
-    )
-    screening = FleetScreening(cluster=cluster, words=("--time", "9"), files={})
-    _watch_fleet(screening, time.monotonic(), json=False)
-    screening.close()
-    said = capsys.readouterr().out
-    assert said.count("warpfuzz 0.0") == 1
-    assert said.count("node0 GPU 0: begins") == 1
-
-
 def test_every_gpu_is_screened_once_and_a_node_that_dies_is_named() -> None:
     cluster = FakeCluster(
         [2, 1, 1], lambda node: (Older if node == "node2" else Screening)(place=node)
     )
     Screening.started = 0
-    screening = FleetScreening(cluster=cluster, words=("--time", "9"), files={})
-    for number, _ in enumerate(screening.run()):
-        if number == 2:
-            cluster.remove(1)
-    screening.close()
-    rows = {row["device"]: row for row in _fleet_rows(screening.devices)}
+    looks = screened(cluster, ("--time", "9"), {}, threading.Event())
+    seen = [*islice(looks, 3)]
+    cluster.remove(1)
+    devices = [*seen, *looks][-1]
+    rows = {row["device"]: row for device in devices for row in device.rows}
     assert Screening.started == 3
     assert rows["node0 GPU 0: a device"]["cases"] == 9
     assert "its node died" in rows["node1 GPU 0"]["error"]
     assert "warpfuzz 0.0" in rows["node2 GPU 0"]["error"]
-    assert sum(row["cases"] for row in _fleet_rows(screening.devices)) == 18
+    assert sum(row["cases"] for device in devices for row in device.rows) == 18

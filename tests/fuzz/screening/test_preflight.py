@@ -9,7 +9,7 @@ import pytest
 from command_line import Ended, warpfuzz
 
 from fuzz.commands import screen as command
-from fuzz.console.screening import ScreenedDevice, Soundness, standing
+from fuzz.console.screening import ScreenedDevice, Soundness
 from fuzz.options.operating import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
@@ -47,8 +47,8 @@ def until_all_is_seen() -> None:
     """Go by what was seen in place of the time (`prepare`)."""
     small()
     command._Job.is_over = lambda job, device: (
-        standing(device)[0] in (Soundness.SOUND, Soundness.WRONG)
-        or standing(device)[1] == device.untested != ""
+        device.standing[0] in (Soundness.SOUND, Soundness.WRONG)
+        or device.standing[1] == device.untested != ""
     )
 
 

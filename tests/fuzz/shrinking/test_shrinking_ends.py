@@ -20,10 +20,10 @@ from oracle.program.program import Program, walk
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.features import Focus, Has
-from strategies.matrices import complexity
 from strategies.programs import programs
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import unwraps
+from strategies.simplification.values import complexity
 
 BRANCHES = programs(
     Focus(features=frozenset({Has.BRANCH_CONSTANT})), module=Module.named("sm_90", "8.0"),

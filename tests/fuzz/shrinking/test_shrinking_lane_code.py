@@ -29,8 +29,8 @@ from runners.protocol import Compiled, Failure, ForwardingRunner, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import OF_SCALAR, Focus, Has, main_form
+from strategies.matrices import buffers_of, plain_access
 from strategies.programs import programs
-from strategies.programs.single_instruction import buffers_of, plain_access
 from strategies.simplification.examples import Example
 from strategies.simplification.lane_code import alone, smaller_code
 from strategies.simplification.steps import dropped

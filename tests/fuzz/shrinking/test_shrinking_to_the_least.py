@@ -25,7 +25,7 @@ from oracle.isa.forms import FormatKind
 from oracle.isa.lookup import FORMS
 from oracle.program.program import Program, undefined, walk
 from oracle.program.steps import Step, accesses_matrix
-from strategies.matrices import complexity
+from strategies.simplification.values import complexity
 
 PLACED = [form for form in FORMS if form.has_metadata][::7]
 SECONDS = 600.0

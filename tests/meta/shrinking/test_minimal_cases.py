@@ -13,7 +13,7 @@ from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.program.program import walk
 from oracle.program.steps import multiplies_fragments
 from runners.faults import CATALOGUE, Fault, by_name
-from strategies.matrices import complexity
+from strategies.simplification.values import complexity
 
 (ROTATED,) = (one.name for one in CATALOGUE if re.search("^st.*-rotated-rows$", one.name))
 SAMPLE = (

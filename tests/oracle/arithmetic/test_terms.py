@@ -14,7 +14,7 @@ from oracle.layouts import unpack
 from oracle.program.program import Program
 from oracle.program.steps import multiplies, product_of
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 DOCUMENTED = [form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)]

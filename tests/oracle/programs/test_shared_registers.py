@@ -17,7 +17,7 @@ from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Breach, Program, undefined
 from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
 from runners.emission.body import operand_registers
-from strategies.programs.single_instruction import single_product
+from strategies.matrices import single_product
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 LANES = mma_sync_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")

@@ -17,7 +17,7 @@ from oracle.program.operations import set_registers
 from oracle.program.program import Breach, Program, undefined
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 ORDERED = INSTRUCTIONS["mma.sp::ordered_metadata"].forms

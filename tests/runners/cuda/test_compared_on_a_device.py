@@ -33,7 +33,7 @@ from runners.reference.self_check import LISTED
 from runners.simulated_runner import SimulatedRunner, host_reference
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
-from strategies.programs.single_instruction import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction
 
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
 RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)

@@ -15,9 +15,7 @@ from oracle.program.operations import Elementwise
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Op, Step
 from runners.emission import emit_all
-from runners.front_ends import cuda_cpp_words as api
-from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
-from runners.front_ends.cuda_cpp_words import statement
+from runners.front_ends import cuda_cpp as api
 from runners.front_ends.languages import Llvmlite, Nvcc, Nvrtc
 from runners.front_ends.protocol import is_named
 from runners.toolchains import DRIVER
@@ -33,16 +31,16 @@ _WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
 @cache
 def _drawn() -> tuple[Program, ...]:
     forms = tuple(form for form in FORMS if form.is_main)
-    found = draw(programs(Focus(), module=MODULE, forms=forms), 80, 5)[1:]
-    return tuple(program for program in found if is_named(program))[:39]
+    found = draw(programs(Focus(), module=MODULE, forms=forms), 45, 5)[1:]
+    return tuple(program for program in found if is_named(program))[:20]
 
 
 def _text(program: Program) -> str:
     (kernel,) = emit_all({"kernel": program}, module=MODULE).kernels
-    return CudaCppWriter(program=program, kernel=kernel).text()
+    return api.CudaCppWriter(program=program, kernel=kernel).text()
 
 
-@pytest.mark.parametrize("number", range(39))
+@pytest.mark.parametrize("number", range(20))
 def test_every_matrix_instruction_is_said_once_where_its_step_is(number: int) -> None:
     program = _drawn()[number]
     text = _text(program)
@@ -57,15 +55,6 @@ def test_every_matrix_instruction_is_said_once_where_its_step_is(number: int) ->
 
 def _mnemonic(step: object) -> str:
     return str(getattr(getattr(step, "form", None), "mnemonic", ""))
-
-
-def test_a_module_has_the_entries_of_the_ptx_that_is_emitted() -> None:
-    named = {f"kernel_{index}": program for index, program in enumerate(_drawn()[:5])}
-    module = emit_all(named, module=MODULE)
-    text = cuda_cpp(module)
-    for name in named:
-        assert f"\n{name}(unsigned char* images, unsigned* sms, unsigned count) {{" in text
-    assert text.count('extern "C" __global__') == len(named)
 
 
 def _loads(layout: str) -> Form:
@@ -101,31 +90,17 @@ def _accumulator(type_: str) -> Matrix:
     return next(forms).matrix("c")
 
 
-@pytest.mark.parametrize(
-    ("type_", "operation", "constant", "hidden"),
-    [
-        ("f32", Operation.MULTIPLY, 0x3F800000, True),  # 1
-        ("f32", Operation.MULTIPLY, 0xBF800000, True),  # -1
-        ("f32", Operation.MULTIPLY, 0x40000000, False),  # 2
-        ("f32", Operation.ADD, 0x80000000, True),  # -0
-        ("f32", Operation.ADD, 0x7F800001, True),  # NaN
-        ("f32", Operation.ADD, 0x7F800000, False),  # infinity
-        ("f64", Operation.MULTIPLY, 0x3FF0000000000000, True),
-        ("f64", Operation.ADD, 0x4000000000000000, False),
-    ],
-)
-def test_constants_with_which_an_operation_vanishes_are_hidden(
-    type_: str, operation: Operation, constant: int, hidden: bool
+@pytest.mark.parametrize("type_", ["f32", "f64"])
+@pytest.mark.parametrize("operation", [Operation.MULTIPLY, Operation.ADD])
+def test_constants_of_floats_are_hidden_and_nothing_is_fused(
+    type_: str, operation: Operation
 ) -> None:
-    matrix = _accumulator(type_)
     step = Elementwise(
-        operation=operation, matrix=matrix, source="s", destination="d", constant=constant
+        operation=operation, matrix=_accumulator(type_), source="s", destination="d", constant=1
     )
-    cell = api.stored_type(type_)
-    plain = statement(step, cell, "s", "d", count=None, fused=False)
-    assert ("opaque(" in plain) == hidden
-    assert "_rn(" not in plain
-    assert "_rn(s.x[i]" in statement(step, cell, "s", "d", count=None, fused=True)
+    text = api.statement(step, api.stored_type(type_), "s", "d", count=None)
+    assert "_rn(s.x[i], " in text
+    assert "(opaque(0x1u" in text
 
 
 def test_integers_do_not_overflow_as_signed_ones() -> None:
@@ -135,7 +110,7 @@ def test_integers_do_not_overflow_as_signed_ones() -> None:
             operation=operation, matrix=matrix, source="s", destination="d",
             constant=3 if operation.takes_constant else 0,
         )  # fmt: skip
-        assert "unsigned(s.x[i])" in statement(step, "int", "s", "d", count=None, fused=False)
+        assert "unsigned(s.x[i])" in api.statement(step, "int", "s", "d", count=None)
 
 
 def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:

@@ -21,8 +21,7 @@ from runners.compilers import discover_front_ends, find_front_ends
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends.languages import llvmlite_front_end
-from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.llvm_text import multiply_name
+from runners.front_ends.llvm_ir import llvm_ir, multiply_name
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -48,8 +47,8 @@ def front_end(request: pytest.FixtureRequest) -> Iterator[FrontEnd]:
 
 
 def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
-    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 40, 7)[1:]
-    drawn = [program for program in found if is_named(program)][:24]
+    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 20, 7)[1:]
+    drawn = [program for program in found if is_named(program)][:12]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
     assert not isinstance(translated, Failure), translated

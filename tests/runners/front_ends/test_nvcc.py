@@ -19,9 +19,7 @@ from oracle.program.program import Program
 from runners.compilers import fetched_compiler
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
-from runners.front_ends import cuda_cpp_words as api
-from runners.front_ends.cuda_cpp import HEAD, REGISTERS
-from runners.front_ends.cuda_cpp_words import statement
+from runners.front_ends import cuda_cpp as api
 from runners.front_ends.languages import Nvcc, Nvrtc
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.protocol import Failure, Ran, Trouble
@@ -85,9 +83,9 @@ def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:
         if form.mnemonic == "wmma.mma"
         for operand, layout in (("a", form.a_layout), ("b", form.b_layout), ("c", None))
     }
-    lines = [HEAD]
+    lines = [api.HEAD]
     for number, (type_, matrix) in enumerate(fragments.items()):
-        register = REGISTERS[matrix.register_type]
+        register = api.REGISTERS[matrix.register_type]
         for operation in operations(matrix.type):
             step = Elementwise(
                 operation=operation, matrix=matrix, source="s", destination="d",
@@ -101,7 +99,7 @@ def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:
                     variable.replace("&", f"&{name}", 1) if count else f"{variable} {name}"
                     for name in "ds"
                 )
-                text = statement(step, cell, "s", "d", count=count, fused=bool(number % 2))
+                text = api.statement(step, cell, "s", "d", count=count)
                 name = f"f{number}_{operation}_{count}".replace("-", "_")
                 lines.append(f"__device__ void {name}({parameters}) {{ {text} }}")
     with found.opened(0) as front_end:

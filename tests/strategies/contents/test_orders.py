@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies.contents import expand, expand_by_class, recipes
-from strategies.contents.recipes import by_class
+from strategies.contents.expansion import by_class
 
 
 @given(recipes(), st.integers(0, 500), st.integers(0, 1 << 40))
