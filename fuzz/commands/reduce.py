@@ -7,9 +7,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from corpus import ShrinkStatus, durable
 from fuzz.campaign.store import parse_duration
@@ -18,6 +18,7 @@ from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import brought
 from fuzz.judging.judging import KernelReducer, compare, reducer_of
 from fuzz.kinds import BY_OUTCOME
+from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Judge, Reduce
 from fuzz.output import check_output, counted, emit, say, starting, typed
 from fuzz.reducer import Reducer
@@ -31,13 +32,6 @@ from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS
 from runners.processes import quoted, run_tool
 from runners.ptx_text import header
 
-_FOR = {
-    "compiler": ("message", "crash", "differs"),
-    "level": ("message", "crash", "differs"),
-    "memory": ("message", "crash", "command"),
-    **dict.fromkeys(("launch", "runner", "ptx_pass", "faults", "device"), ("differs",)),
-}
-"""Options that go with some ways alone to say what is to stay."""
 _IMAGES = 64  # contents of buffers of which one has to show a difference: as many as `judge` tries
 _DEAD = (Response.CRASHED, Response.HUNG, Response.UNREADABLE)
 _ENDS = {
@@ -48,27 +42,32 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ReducedText:
+class _ReducedText(NamedTuple):
     """What a module shows, and what makes it smaller."""
 
     what: str  # what is kept, as a sentence without its full stop
     reducer: Reducer
     see: Callable[[Path], str]  # the command by which a module shows it
-    row: Mapping[str, object] = field(default_factory=dict)
+    row: Mapping[str, object]
 
 
 def reduce(options: Reduce) -> bool:
     """Make a module smaller; nothing that it returns is a finding."""
     started = time.monotonic()
     end = started + parse_duration(options.time)
-    how = _way(options)
+    ways = [name for name in _WAYS if getattr(options, name)]
+    if len(ways) != 1:
+        raise UsageError(
+            "say what the smaller module has to show, with one of --message TEXT, --crash, "
+            f"--differs and --command CMD; {len(ways) or 'none'} of them given"
+        )
+    check_conflicts(options, "reduce")
     text = read_text(options.module, "module")
     output = options.output or Path(f"{options.module.stem}.small.ptx")
     check_output("--output", output)
     with starting(lines=False) as tell, ExitStack() as stack:
         tell("looking whether the module shows it")
-        shown = stack.enter_context(_WAYS[how](options, text, end))
+        shown = stack.enter_context(_WAYS[ways[0]](options, text, end))
         if not options.json:
             say(f"Kept while the module gets smaller: {shown.what}.")
         reducer, status = shown.reducer, None
@@ -94,25 +93,6 @@ def reduce(options: Reduce) -> bool:
                 say(f"{counted(before, 'line')} became {after} in {runs}: {output}")
                 say(f"It is seen with: {see}")
     return False
-
-
-def _way(options: Reduce) -> str:
-    """Return the option that says what is to stay; UsageError unless it is one."""
-    ways = [name for name in _WAYS if getattr(options, name)]
-    if len(ways) != 1:
-        raise UsageError(
-            "say what the smaller module has to show, with one of --message TEXT, --crash, "
-            f"--differs and --command CMD; {len(ways) or 'none'} of them given"
-        )
-    (how,) = ways
-    for name, needed in _FOR.items():
-        if options.is_set(name) and how not in needed:
-            fits = " or ".join(map(options.spelled, needed))
-            raise UsageError(
-                f"{options.spelled(name)} goes with {fits}, and not with {options.spelled(how)}; "
-                "leave one of the two out"
-            )
-    return how
 
 
 @contextmanager
