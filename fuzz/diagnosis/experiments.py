@@ -47,7 +47,6 @@ from strategies.matrices import (
     apart,
     exact,
     image_of,
-    one,
     single_product,
 )
 
@@ -342,7 +341,7 @@ def _exact(base: SingleProduct, operands: str) -> list[dict[str, Content]]:
 
 def _constants(base: SingleProduct, run: str) -> dict[str, Content]:
     return {
-        operand: one(base.form.matrix(operand).type) if value else 0
+        operand: base.form.matrix(operand).type.one if value else 0
         for operand, value in _HIDDEN[run].items()
     }
 
@@ -411,7 +410,7 @@ def _multiplication(
 def _wrong_if_loaded(device: ExperimentDevice, base: SingleProduct, operand: str) -> bool:
     """Whether an operand of one value comes out right if registers made it, and wrong loaded."""
     drawn = [{**some, "c": 0} for some in _exact(base, "ab")]
-    for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
+    for raw in dict.fromkeys((0, base.form.matrix(operand).type.one)):
         program = base.making(operand, raw)
         if program is None:  # no element-wise operations of its type make it
             return False
