@@ -111,15 +111,6 @@ def test_killed_between_two_renames_the_state_before_is_there(tmp_path: Path) ->
         assert (loaded.cases, said) == (2, "")
 
 
-def test_a_folder_has_one_campaign_at_a_time(tmp_path: Path) -> None:
-    with (
-        CampaignStore(tmp_path),
-        pytest.raises(InfrastructureError, match=r"a campaign runs in .* already"),
-    ):
-        CampaignStore(tmp_path)
-    CampaignStore(tmp_path).close()
-
-
 def test_a_folder_whose_name_is_no_text_has_figures_that_are(tmp_path: Path) -> None:
     """The first finding of a campaign there was an internal error (2026-11-24)."""
     with CampaignStore(tmp_path) as store:
