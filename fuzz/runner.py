@@ -360,14 +360,10 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
                 own=_own_target(can.targets),
             )
         return OpenRunner(
-            choice=choice,
-            runner=runner,
-            target=target,
-            ptx_version=version_for(choice.ptx_version, target),
-            version=warpfuzz_version(),
-            device=can.description,
-            **_facts(plain),
-        )
+            choice=choice, runner=runner, target=target,
+            ptx_version=version_for(choice.ptx_version, target), version=warpfuzz_version(),
+            device=can.description, **_facts(plain),
+        )  # fmt: skip
     except BaseException:
         runner.close()
         raise

@@ -143,7 +143,7 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
     while status is None:
         corpus = create_corpus(tmp_path / "corpus", generator="test")
         with CampaignStore(corpus.path) as store:
-            state, _ = store.load()
+            state = store.load()
             campaign = Campaign(
                 pool, FACTS, check=Programs(
                     choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")
