@@ -23,7 +23,7 @@ from corpus import Kind
 from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
-from fuzz.checks import fresh_rounds
+from fuzz.checks import programs
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
@@ -265,7 +265,7 @@ def says_that_all_agree(found: Compared, first: int) -> Compared:
 
 def told(monkeypatch: pytest.MonkeyPatch, reference: Told) -> None:
     monkeypatch.setattr(simulated_runner, "host_reference", lambda: reference)
-    monkeypatch.setattr(fresh_rounds, "SAMPLED", 7)
+    monkeypatch.setattr(programs, "SAMPLED", 7)
 
 
 def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
@@ -343,7 +343,7 @@ def test_contents_that_the_device_makes_otherwise_are_seen_in_the_sample(
 
 
 def test_an_image_at_which_the_device_stops_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fresh_rounds, "_ISOLATED", 4)
+    monkeypatch.setattr(programs, "_ISOLATED", 4)
     made = reports(trapping)
     assert counts_of(made)["failed",] > 0
     ((_, number, image),) = shown(made)
@@ -362,7 +362,7 @@ def test_an_image_that_ends_a_run_is_among_those_that_are_looked_at(first, count
         assert first <= start < start + some <= first + count
         return not any(start <= first + one < start + some for one in bad)
 
-    found = fresh_rounds.narrowed(runs, first, count, enough)
+    found = programs.narrowed(runs, first, count, enough)
     there = {first + one for one in bad if one < count}
     assert len(found) <= enough
     assert not there or there & set(found)
