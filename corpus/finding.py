@@ -238,8 +238,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     kind: Kind
     identity: Identity
-    key: str = ""
-    """The family's key, of a finding that was stored before schema 3."""
+    key: str = ""  # the family's key, of a finding that was stored before schema 3
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]  # of `.target`: "sm_90a"

@@ -394,11 +394,6 @@ def _uniform(type_: Format, raw: int, size: int) -> Image:
     return np.tile(element, -(-size // element.size))[:size]
 
 
-def one(type_: Format) -> int:
-    """Return the raw bits of 1."""
-    return type_.bias << (type_.fraction_bits + type_.ignored_bits) if type_.is_float else 1
-
-
 def exact(matrix: Matrix, seed: int) -> Values:
     """Return drawn elements that any arithmetic multiplies and adds exactly: small integers."""
     random, shape = (

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import struct
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +25,6 @@ _DEADLINE_SECONDS = 120.0
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
-# Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
-# Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
-_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?((?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.[\w.]*)?)(?![\w.])")
 # ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
 # e_machine registry) and its fields for the table of sections, and a section header (figure 7):
 # name, type, flags, address, offset, size, link, info, alignment, entry.
@@ -49,18 +45,11 @@ class Disassembler:
     version: str
     """Version, such as "V13.5.37"."""
 
-    def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
-        """Return how often each matrix instruction stands in each kernel, by the kernel's name.
-
-        Raises InfrastructureError if it does not take the cubin: it may be older than what made
-        it, or too new for the architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
-        """
-        return matrix_instructions(self._listing(cubin))
-
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
         """Return the instructions of each kernel, without their addresses, by its name.
 
-        Raises as `expansions`.
+        Raises InfrastructureError if it does not take the cubin: it may be older than what made
+        it, or too new for the architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
         """
         return all_instructions(self._listing(cubin))
 
@@ -98,14 +87,6 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
         while texts and (texts[-1] == "NOP" or texts[-1].endswith(":")):
             del texts[-1]
     return found
-
-
-def matrix_instructions(listing: str) -> dict[str, Counter[str]]:
-    """Count the matrix instructions in nvdisasm's listing, by the name of the kernel."""
-    return {
-        name: Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
-        for name, texts in all_instructions(listing).items()
-    }
 
 
 def find_disassembler(wanted: Path | None = None) -> Disassembler | None:

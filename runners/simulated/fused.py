@@ -87,6 +87,14 @@ def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
     return words
 
 
+def widened(words: NDArray[Any], kind: str = "f16") -> NDArray[Any]:
+    """Return f32 words of the same values as f16 or bf16 words; of NaN, some NaN."""
+    if kind == "bf16":
+        return words.astype(np.uint32) << np.uint32(16)
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(words).view(np.float16).astype(np.float32).view(np.uint32)
+
+
 _ZERO_EXPONENT = -(1 << 20)
 """Exponent given to zero: below every other, so that zero never decides the frame's place."""
 SIGNIFICAND = 52
@@ -156,8 +164,7 @@ class Unpacked:
 def leading(words: Words) -> Signed:
     """Return the index of the highest set bit of each word, 0 for zero.
 
-    The exponent field of a float64 is a leading-one count, where no rounding carries into it: the
-    bit below the highest is cleared first.
+    It is a float64's exponent; the bit below the highest is cleared, so that no rounding carries.
     """
     cut = words & ~(words >> _u(1))
     lead: Signed = (cut.astype(np.float64).view(np.int64) >> _DOUBLE_FRACTION) - _DOUBLE_BIAS
@@ -229,11 +236,10 @@ def _product(x: Unpacked, y: Unpacked) -> Product:
 
 
 def _sum(p: Product, z: Unpacked) -> tuple[Signed, Signed]:
-    """Return products plus z: signed numbers and the exponent of their leading one.
+    """Return products plus z: signed numbers and the exponent of their leading one, bit 61.
 
-    That is in bit 61, and the lowest bit is set if a one follows: what is shifted out of the
-    smaller one is jammed into it, far below where a sum is rounded. Close to a power of two the
-    next lower or higher bit may be the leading one.
+    The lowest bit is set if a one follows: what is shifted out of the smaller one is jammed into
+    it, far below where a sum is rounded. Close to a power of two a neighbour of bit 61 may lead.
     """
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart, exponent = p.exponent - z.exponent, np.maximum(p.exponent, z.exponent)
@@ -307,8 +313,7 @@ def rounded(
     """Round magnitudes as of `_sum` to words, without signs.
 
     With `flush`, tiny results are zero: those below the least normal number after they were rounded
-    as if there were no least exponent (measured on an H200, 23 November 2026, for mul.ftz and
-    fma.ftz of f32 and f16). f64 has none.
+    as if there were no least exponent (mul.ftz, fma.ftz of f32 and f16; an H200, 2026-11-23).
     """
     held = exponent
     shift: Words = _u(_TOP - binary.fraction)

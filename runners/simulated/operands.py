@@ -3,7 +3,6 @@
 Here is, too, where variables lie, and what they hold when a launch begins.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -42,8 +41,6 @@ from runners.simulated.warps import (
     constant_of,
 )
 
-_TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
-"""Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 SINK = "_"
 """Name of a destination that is not wanted (PTX ISA 6.4.3)."""
 _LARGEST = {
@@ -316,20 +313,8 @@ class OperandReader:
         return tuple(self.destination(part, bits) for part in self.parts(operand, count))
 
     def sources(self, operand: Operand, count: int, bits: int) -> tuple[Source, ...]:
-        """Return what fetches a vector of `count` registers of this width.
-
-        Constants may stand among several, and for a single one in wmma (ptxas 12.4 and 13.5).
-        """
-        parts = self.parts(operand, count)
-        in_wmma = self.instruction.opcode.startswith("wmma.")
-        if count == 1 and isinstance(parts[0], ImmediateText) and not in_wmma:
-            self._no_register("a constant")
-        return tuple(self.source(part, bits) for part in parts)
-
-    def _no_register(self, what: str) -> NoReturn:
-        """Refuse what stands where a register has to be, as every ptxas does."""
-        said = f"{self.instruction.opcode}: {what} stands where a register has to"
-        refuse(TrapKind.PARSE, self.line, said)
+        """Return what fetches a vector of `count` registers of this width, or constants."""
+        return tuple(self.source(part, bits) for part in self.parts(operand, count))
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
@@ -367,8 +352,6 @@ class OperandReader:
             return given if bits == has else lambda warps: given(warps).astype(DTYPES[bits])
         found = scope.find(name)
         if isinstance(found, Variable):
-            if not _TAKES_ADDRESSES.match(self.instruction.opcode):
-                self._no_register(f"the address of {name}")
             return FromRegister((self.frame.location(found).offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
@@ -415,8 +398,6 @@ class OperandReader:
                 where = self.frame.location(found)
                 if space not in (where.space, Space.GENERIC):
                     self.unsupported(f"{base} is in {where.space} memory")
-            elif space is not Space.LOCAL:
-                self._no_register(f"the address {operand.offset}, in {space} space,")
             window = WINDOWS[where.space] if space is Space.GENERIC else 0
             return FromRegister((where.offset + window + operand.offset, 64))
         bits = self.width(base)

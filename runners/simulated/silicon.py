@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
@@ -82,14 +82,13 @@ class FloatUnit:
 
     def __post_init__(self) -> None:
         # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
-        if not 8 <= self.fraction <= 30:
-            raise ValueError(f"{self.fraction} fraction bits; 8 to 30 can be summed")
-        if not 1 <= self.block <= 32:
-            raise ValueError(f"blocks of {self.block} products; 1 to 32 can be added at once")
-        if self.kept is not None and not 0 < self.kept <= self.accumulator.fraction:
-            raise ValueError(f"{self.kept} bits kept; give 1 to {self.accumulator.fraction}")
-        if self.run is not None and (self.run < 1 or self.block % self.run):
-            raise ValueError(f"runs of {self.run} in blocks of {self.block}; give a divisor")
+        run, most = self.run or 1, self.accumulator.fraction
+        if not (8 <= self.fraction <= 30 and 1 <= self.block <= 32):
+            said = f"{self.fraction} fraction bits, and blocks of {self.block} products"
+            raise ValueError(f"{said}; 8 to 30, and 1 to 32, can be summed")
+        if self.kept not in (None, *range(1, most + 1)) or run < 1 or self.block % run:
+            said = f"{self.kept} bits kept, and runs of {run}"
+            raise ValueError(f"{said}; give 1 to {most}, and a divisor of the block")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,14 +238,11 @@ def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatU
     """Return the unit of an architecture for f16, bf16 or tf32, with sums of f16 or f32."""
     row = _GENERATIONS[architecture]
     return FloatUnit(
-        multiplicand=NAMED[multiplicand],
-        accumulator=NAMED[accumulator],
-        fraction=row.fraction,
+        multiplicand=NAMED[multiplicand], accumulator=NAMED[accumulator], fraction=row.fraction,
         block=row.tf32_block if multiplicand == "tf32" else row.block,
-        zero_exponent=row.zero_exponents[accumulator],
+        zero_exponent=row.zero_exponents[accumulator], nan=_NAN[accumulator],
         rounding=Rounding.NEAREST_EVEN if accumulator == "f16" else Rounding.ZERO,
-        nan=_NAN[accumulator],
-    )
+    )  # fmt: skip
 
 
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
@@ -331,17 +327,14 @@ def chip_of(target: str) -> Chip:
     known = {f"sm_{number}": number for number in ARCHITECTURES}
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
-    number = known[target]
-    row = _GENERATIONS[number]
+    row = _GENERATIONS[number := known[target]]
     floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
     for d, a, b in product(("f32", "f16"), _BOTTOMS, _BOTTOMS) if row.byte_block else ():
         floats[f"{d}.{a}.{b}.{d}"] = replace(
-            float_unit(number, "f16", d),
-            block=row.byte_block or 0,
-            fraction=row.byte_fraction,
+            float_unit(number, "f16", d), block=row.byte_block or 0, fraction=row.byte_fraction,
             kept=min(row.byte_fraction, 23) if d == "f32" else None,
             bottoms=(_BOTTOMS[a], _BOTTOMS[b]),
-        )
+        )  # fmt: skip
     # Published: sm_75 computes this shape as sm_70 does.
     quads = {types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80}
     return Chip(floats=floats, doubles=DoubleUnit(), quads=quads)
@@ -425,40 +418,34 @@ def dimensions(role: str, shape: str) -> tuple[int, int]:
 class Layout:
     """One fragment's layout, of elements of so many bits, in `count` registers of `width` bits.
 
-    Each of the (registers, lanes, positions) holds an element, whose index counts the matrix row by
-    row, or matrix after matrix; the last or first copy of one that is repeated is used.
+    `slots`, (positions, registers, lanes), has the element that each place holds, whose index
+    counts the matrix row by row, or matrix after matrix; `homes`, (elements,) register-and-lane,
+    and (elements, 1) bits below, where each is read.
     """
 
     bits: int
-    elements: Indices
-    last_copy: bool = False
+    count: int
+    width: int
+    slots: Indices
+    homes: tuple[Indices, NDArray[np.uint32]]
 
-    @cached_property
-    def count(self) -> int:
-        """Registers."""
-        return len(self.elements)
 
-    @cached_property
-    def width(self) -> int:
-        """Bits of a register."""
-        return max(32, self.bits)
+def layout_of(bits: int, elements: Indices, *, last_copy: bool = False) -> Layout:
+    """Return the layout of (registers, lanes, positions) elements of so many bits.
 
-    @cached_property
-    def slots(self) -> Indices:
-        """(positions, registers, lanes) the elements again, one position of all words together."""
-        return np.ascontiguousarray(self.elements.transpose(2, 0, 1))
-
-    @cached_property
-    def homes(self) -> tuple[Indices, NDArray[np.uint32]]:
-        """(elements,) register-and-lane, and (elements, 1) bits below, of the copy that is used."""
-        flat = self.elements.reshape(-1)
-        slots = np.arange(flat.size)
-        if not self.last_copy:
-            flat, slots = flat[::-1], slots[::-1]
-        home = np.empty(flat.max() + 1, np.int64)
-        home[flat] = slots
-        positions = self.elements.shape[2]
-        return home // positions, (home % positions * self.bits).astype(np.uint32)[:, None]
+    Of one that is repeated, the last or first copy is read.
+    """
+    flat, positions = elements.reshape(-1), elements.shape[2]
+    places = np.arange(flat.size)
+    if not last_copy:
+        flat, places = flat[::-1], places[::-1]
+    home = np.empty(flat.max() + 1, np.int64)
+    home[flat] = places
+    shifts = (home % positions * bits).astype(np.uint32)[:, None]
+    return Layout(
+        bits=bits, count=len(elements), width=max(32, bits), homes=(home // positions, shifts),
+        slots=np.ascontiguousarray(elements.transpose(2, 0, 1)),
+    )  # fmt: skip
 
 
 def scatter(elements: Elements, layout: Layout) -> list[Values]:
@@ -526,7 +513,7 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     # Lane by lane, so that neighbours in memory tend to share a lane in layout 0.
     by_lane = elements.reshape(LANES, count, positions)
     by_register = np.ascontiguousarray(by_lane.transpose(1, 0, 2))
-    return Layout(bits=bits, elements=by_register, last_copy=seed % 2 == 1)
+    return layout_of(bits, by_register, last_copy=seed % 2 == 1)
 
 
 @lru_cache(maxsize=512)
@@ -578,4 +565,4 @@ def documented_layout(
     else:
         # Two neighbours along N to each row, whether they share a register or not.
         row, column = group + 8 * (element >> 1), 2 * thread + (element & 1)
-    return Layout(bits=bits, elements=(which * rows + row) * columns + column)
+    return layout_of(bits, (which * rows + row) * columns + column)

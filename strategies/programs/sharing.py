@@ -24,7 +24,6 @@ from oracle.program.steps import (
     stores_rows,
 )
 from strategies.features import Feature, Focus, Has
-from strategies.matrices import one
 from strategies.programs.builder import Dice
 
 _PRODUCTS_IN = 10
@@ -239,7 +238,7 @@ def _one_number(
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return
     bank, bits, type_ = fresh_bank(program, "z"), c.holds.bits, step.form.c_type
-    constant = replicated(dice.one_of((0, one(type_))), type_.bits, bits)
+    constant = replicated(dice.one_of((0, type_.one)), type_.bits, bits)
     for count in (1, 2):
         registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
         if count == c.holds.registers:

@@ -2,23 +2,12 @@
 
 import json
 import shutil
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
-
-from corpus import Case, Identity, Kind, create_corpus
-from corpus.finding import MODULE, PROGRAM
-from corpus.programs import encode_program
-from fuzz.compilers.members import survey_programs
-from oracle.isa.targets import Module
-from runners import toolchains
-from runners.emission import emit
-from strategies.draws import Selection
-from strategies.rounds import selected_forms
 
 FAULT = "store-layout-flipped"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
@@ -347,51 +336,3 @@ def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
     assert (ended.code, said in ended.err) == (2, True)
-
-
-def _without_installed_tools():
-    """No program of the toolkit is found in a wheel or below /usr/local (`prepare`)."""
-    toolchains.HOLDING = dict.fromkeys(toolchains.HOLDING, ())
-    toolchains._TOOLKIT_FOLDER = Path("nowhere")
-
-
-def test_bisection_of_a_note_asks_for_the_machine_instructions(tmp_path):
-    """Campaigns before 2026-11-29 noted where compilers chose others from a version on."""
-    home, tool = tmp_path, tmp_path / "nvdisasm"
-    for number in (1, 2, 3):
-        mark = f"HMMA.{1684 if number < 3 else 16816}"
-        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False, mark=mark)
-    tool.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in --version) echo "disassembler"; echo "release 13.5, V13.5.1"; exit 0;; esac\n'
-        "mark=$(tail -c +101 a.cubin)\n"
-        'echo ".text.kernel:"; echo "  /*0000*/  $mark R4, R8, R10, R4 ;"\n'
-    )
-    tool.chmod(0o755)
-    form = selected_forms(
-        Selection(pattern="wmma.mma*m16n16k16.f32.f32"), target="sm_90", version="8.0"
-    )[0]
-    _, program = next(survey_programs([form], target="sm_90", version="8.0", seed=1))
-    module = emit(program, module=Module.named("sm_90", "8.0"))
-    identity = Identity(failure="expansion", instructions=(form.opcode,))
-    case = Case(
-        kind=Kind.NOTE, identity=identity, instructions=(form.opcode,), target="sm_90",
-        ptx_version="8.0",
-    )  # fmt: skip
-    files = {MODULE: module.ptx.encode(), PROGRAM: encode_program(program)}
-    note = create_corpus(home / "corpus", generator="test").add(case, files).path
-    ended = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", "--disassembler", tool, "--json"
-    )
-    row = ended.rows[0]["bisect"]
-    assert ended.code == 0
-    assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
-    assert row["sentence"] == "at -O3: HMMA.1684 from 1.0.0, HMMA.16816 from 3.0.0"
-    replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
-    assert replayed.code == 0
-    assert replayed.rows[0]["verdict"] == "note"
-    without = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", prepare=_without_installed_tools
-    )
-    assert without.code == 2
-    assert "no nvdisasm is here" in without.err

@@ -59,7 +59,10 @@ def test_each_warp_works_on_its_own_image_whatever_the_block(count: int, threads
 
 
 @pytest.mark.parametrize("body", ["", "trap;", "loop: bra loop;"])
-def test_the_memory_of_a_launch_is_gone_without_the_garbage_collector(body: str) -> None:
+def test_the_memory_of_a_launch_is_gone_without_the_garbage_collector(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", 2_000)
     gc.collect()
     gc.disable()
     try:
@@ -171,7 +174,7 @@ def test_strides_far_beyond_memory_are_out_of_bounds(stride: int) -> None:
 def test_what_a_device_would_not_survive_traps_at_its_line(
     line: str, kind: TrapKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", 20_000)
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", 2_000)
     trap = trapped(line)
     assert trap.kind is kind
     last = line.splitlines()[-1]
