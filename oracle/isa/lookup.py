@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oracle.errors import UsageError
-from oracle.isa.forms import LANES, Form, Slot, kind_of
+from oracle.isa.forms import LANES, Form, Matrix, Slot, kind_of
 from oracle.isa.targets import Module, PtxVersion
 
 FRAGMENTS, STORAGE = "9.7.14.4.1", "9.7.14.4.2"
@@ -239,6 +239,10 @@ MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
 SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
 """Shapes of wmma by name."""
 FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
+ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
+    (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
+}
+"""By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
