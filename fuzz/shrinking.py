@@ -323,7 +323,7 @@ class Trials:
     @property
     def at_once(self) -> int:
         """Candidates that are worth asking for together."""
-        return _FEW_AT_ONCE if KINDS[self._wanted].costly else _AT_ONCE
+        return _FEW_AT_ONCE if KINDS[self._wanted].troubles else _AT_ONCE
 
     @property
     def target(self) -> str:

@@ -60,7 +60,7 @@ PLACES = {
 }
 """What a person has in the place of a word of a page."""
 PATHS = (
-    "path", "corpus", "path or entry.path", "folder", "output", "options.path",
+    "path", "corpus", "path or entry.path", "folder", "output", "options.path", "options.corpus",
     "path.with_suffix('.toml')",
 )  # fmt: skip
 TARGETS = ("compiled.architecture", "module.target.name", "target")

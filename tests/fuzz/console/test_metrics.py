@@ -28,7 +28,7 @@ from fuzz.console.metrics import (
     serving,
 )
 from oracle.errors import InfrastructureError, UsageError
-from runners.cuda.messages import DeviceHealth
+from runners.cuda.libraries import DeviceHealth
 
 DASHBOARD = Path(__file__).parents[3] / "docs" / "fleet.json"
 GPU = DeviceStatus(
