@@ -19,10 +19,7 @@ from msgspec.structs import replace
 from corpus import durable, store
 from corpus.durable import FILE_BYTES, read_plain
 from corpus.finding import (
-    EXPECTED,
-    INPUT,
     MODULE,
-    PROGRAM,
     WRONG_RESULT,
     BrokenEntryError,
     Case,
@@ -37,7 +34,6 @@ from corpus.finding import (
     read_document,
     wrong_builds,
 )
-from corpus.programs import array_of
 from corpus.store import Corpus, Entry, open_corpus, scan_folders, shown_forms
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.legality import directives, matrix_instructions, without_comments
@@ -336,8 +332,12 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; name one that has a {CASE_FILE} and a PTX module")
+    contents, room = dict[str, bytes](), _CASE_BYTES
     with durable.explained("read", folder):
-        contents = _contents(folder)
+        for path in sorted(folder.iterdir()):
+            if not path.name.startswith("."):
+                contents[path.name] = read_plain(path, most=room)
+                room -= len(contents[path.name])
     path, modules = folder / CASE_FILE, [name for name in contents if name.endswith(".ptx")]
     if CASE_FILE not in contents or not modules:
         raise UsageError(
@@ -369,27 +369,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
             f"{path} is not what a case asks for: {explain(error)}; its fields are "
             f"{', '.join(Case.__struct_fields__)}"
         ) from error
-    if PROGRAM not in contents and {INPUT, EXPECTED} <= contents.keys():
-        try:
-            images = [array_of(contents[name]) for name in (INPUT, EXPECTED)]
-        except ValueError as error:
-            raise UsageError(f"{folder}: an image is no array ({error}); use numpy.save") from None
-        told = [f"{image.dtype} of shape {image.shape}" for image in images]
-        if told[0] != told[1] or images[0].dtype.str != "|u1" or images[0].shape[:-1] != (1,):
-            raise UsageError(
-                f"{folder}: {INPUT} holds {told[0]}, and {EXPECTED} {told[1]}; both are uint8 of "
-                "shape (1, bytes), the same memory before and after"
-            )
     if MODULE not in contents:
         # What is replayed and reproduced has this name.
         contents[MODULE] = contents.pop(modules[0])
     return case, contents
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    contents, room = {}, _CASE_BYTES
-    for path in sorted(folder.iterdir()):
-        if not path.name.startswith("."):
-            contents[path.name] = read_plain(path, most=room)
-            room -= len(contents[path.name])
-    return contents

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from io import BytesIO
 from typing import Any, Literal, get_type_hints
 
 import msgspec
@@ -220,17 +220,9 @@ def _scalar(action: str, names: Mapping[str, str], **given: Any) -> Scalar:
 _add_all()
 
 
-# The `.npy` format, version 1.0 (NumPy reference, numpy.lib.format): magic, version, the length
-# of the header in two bytes, and a Python literal padded by spaces to a multiple of 64 bytes.
-_MAGIC = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(
-    rb"\{'descr': '([|<][a-z][0-9]{1,2})', 'fortran_order': False, "
-    rb"'shape': \(((?:[0-9]{1,9}(?:, [0-9]{1,9}){1,7}|[0-9]{1,9},)?)\), \} *\n"
-)
 _DTYPES = frozenset(
     {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
-)
-"""The numbers that memory and matrices are made of."""
+)  # the numbers that memory and matrices are made of
 
 
 def pack(array: NDArray[Any]) -> bytes:
@@ -238,15 +230,16 @@ def pack(array: NDArray[Any]) -> bytes:
 
     UsageError: its elements are no numbers. Memory images are uint8 (images, bytes).
     """
+    import numpy as np
+
     dtype = array.dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise UsageError(
             f"an array of dtype {array.dtype} cannot be stored; allowed are numbers, such as uint8"
         )
-    header = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
-    ending = -(len(_MAGIC) + 2 + len(header) + 1) % 64 * " " + "\n"
-    text = (header + ending).encode()
-    return _MAGIC + len(text).to_bytes(2, "little") + text + array.astype(dtype).tobytes()
+    file = BytesIO()
+    np.lib.format.write_array(file, array.astype(dtype, order="C"), version=(1, 0))
+    return file.getvalue()
 
 
 def unpack(entry: Entry, name: str) -> NDArray[Any]:
@@ -267,13 +260,16 @@ def array_of(data: bytes) -> NDArray[Any]:
     """Return the array that `pack` wrote; raises ValueError, with the reason, for other bytes."""
     import numpy as np
 
-    length = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 2], "little")
-    start = len(_MAGIC) + 2 + length
-    header = _HEADER.fullmatch(data[len(_MAGIC) + 2 : start])
-    if not data.startswith(_MAGIC) or header is None or header[1].decode() not in _DTYPES:
+    file = BytesIO(data)
+    try:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("it is no .npy file of version 1.0")
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    except Exception as error:  # whatever a tokenizer says of a stranger's header
+        raise ValueError(f"its header is none: {error!s:.200}") from None
+    start = file.tell()
+    if by_columns or dtype.str not in _DTYPES or min(shape, default=0) < 0:
         raise ValueError("its header is not that of a plain array of numbers")
-    dtype = np.dtype(header[1].decode())
-    shape = tuple(int(side) for side in header[2].split(b",") if side)
     addressable = math.prod(max(1, side) for side in shape) < 1 << 48
     if not addressable or math.prod(shape) * dtype.itemsize != len(data) - start:
         raise ValueError(f"{len(data) - start} bytes are no {shape} of {dtype}")

@@ -29,18 +29,8 @@ class KindRow:
     """Whether experiments can tell which step is wrong, without bringing the runner down."""
     outcome: Response | None = None  # of an assembler, wrong whatever it was given
     troubles: tuple[Trouble, ...] = ()
-    """Troubles of a runner that are called so; the first one stands for all if the runner's
-    words are lost."""
-
-    @property
-    def costly(self) -> bool:
-        """Whether it brings a runner down: each run may cost seconds and a new process."""
-        return bool(self.troubles)
-
-    @property
-    def kills(self) -> bool:
-        """Whether an assembler dies of it: which of the wrong types it is makes no difference."""
-        return self.outcome in (Response.HUNG, Response.CRASHED)
+    """Troubles of a runner that are called so; the first one stands for all if the runner's words
+    are lost. Each run of one brings the runner down: it may cost seconds and a new process."""
 
 
 KINDS = {
@@ -52,84 +42,64 @@ KINDS = {
     Kind.DIFFER: KindRow(of_modules="two assemblers do not agree about it."),
     Kind.DEVIATION: KindRow(
         of_programs="the PTX ISA permits what came out, but it is not what this target is known "
-        "to return.",
-        shrinks=True,
-        has_culprit=True,
+        "to return.", shrinks=True, has_culprit=True,
     ),
     Kind.REJECTED: KindRow(
-        style="bad",
-        short="rejected",
-        of_modules="the assembler rejects it, and the PTX ISA has it.",
+        style="bad", short="rejected", of_modules="the assembler rejects it; the PTX ISA has it."
     ),
     Kind.INTERNAL: KindRow(
-        style="bad",
-        shown="rejected with an internal error of ptxas",
-        short="internal error",
+        style="bad", shown="rejected with an internal error of ptxas", short="internal error",
         of_modules="the assembler fails with a message from its own inside.",
         outcome=Response.INTERNAL,
     ),
     Kind.UNREADABLE: KindRow(
-        style="bad",
-        of_programs="what came back could not be read.",
+        style="bad", of_programs="what came back could not be read.",
         of_modules="the assembler says something that cannot be read.",
-        outcome=Response.UNREADABLE,
-        troubles=(Trouble.CORRUPTED_REPLY,),
+        outcome=Response.UNREADABLE, troubles=(Trouble.CORRUPTED_REPLY,),
     ),
     Kind.HANG: KindRow(
-        style="worst",
-        of_programs="the program did not come to an end in time.",
+        style="worst", of_programs="the program did not come to an end in time.",
         of_modules="the assembler does not end.",
-        outcome=Response.HUNG,
-        troubles=(Trouble.HANG,),
+        outcome=Response.HUNG, troubles=(Trouble.HANG,),
     ),
     Kind.CRASH: KindRow(
-        style="worst",
-        of_programs="the runner's process died.",
+        style="worst", of_programs="the runner's process died.",
         of_modules="the assembler crashes.",
-        outcome=Response.CRASHED,
-        troubles=(Trouble.CRASH,),
+        outcome=Response.CRASHED, troubles=(Trouble.CRASH,),
     ),
     Kind.COMPILE_FAILURE: KindRow(
-        style="bad",
-        of_programs="a legal program was not compiled.",
+        style="bad", of_programs="a legal program was not compiled.",
         troubles=(Trouble.COMPILE_FAILURE,),
     ),
     Kind.LAUNCH_FAILURE: KindRow(
-        style="bad",
-        of_programs="the device did not run the program to its end.",
-        has_culprit=True,
-        troubles=(Trouble.LAUNCH_FAILURE, Trouble.STICKY_ERROR),
+        style="bad", of_programs="the device did not run the program to its end.",
+        has_culprit=True, troubles=(Trouble.LAUNCH_FAILURE, Trouble.STICKY_ERROR),
     ),
     Kind.DIVERGENCE: KindRow(
-        style="bad",
-        of_programs="a warp-level instruction came under a condition that differs between lanes: "
-        "the program has no undefined behaviour, and its PTX has.",
-        shrinks=True,
-        has_culprit=True,
-        troubles=(Trouble.DIVERGENCE,),
+        style="bad", of_programs="a warp-level instruction came under a condition that differs "
+        "between lanes: the program has no undefined behaviour, and its PTX has.",
+        shrinks=True, has_culprit=True, troubles=(Trouble.DIVERGENCE,),
     ),
     Kind.FLAKY: KindRow(
-        style="bad",
-        of_programs="the same program on the same image does not come out the same every time.",
-        has_culprit=True,
+        style="bad", of_programs="the same program on the same image does not come out the same "
+        "every time.", has_culprit=True,
     ),
     Kind.VIOLATION: KindRow(
-        style="worst",
-        of_programs="no target may return what came out.",
-        shrinks=True,
-        has_culprit=True,
+        style="worst", of_programs="no target may return what came out.",
+        shrinks=True, has_culprit=True,
     ),
     Kind.DEVICE_LOST: KindRow(
-        style="worst",
-        of_programs="the device did not answer any more.",
+        style="worst", of_programs="the device did not answer any more.",
         troubles=(Trouble.DEVICE_LOST,),
     ),
-}
+}  # fmt: skip
+KILLS = (Kind.HANG, Kind.CRASH)
+"""Of which an assembler dies: which of the wrong types it is makes no difference."""
 BY_TROUBLE = {trouble: kind for kind, row in KINDS.items() for trouble in row.troubles}
 BY_OUTCOME = {row.outcome: kind for kind, row in KINDS.items() if row.outcome is not None}
-
-
 PROVISIONAL = "which instruction is wrong is not known"
+_PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
+"""What a condition begins with that is read on from the instructions."""
 
 
 def is_provisional(case: Case) -> bool:
@@ -164,17 +134,10 @@ def what_is_wrong(case: Case, *, who: str = "") -> str:
     return ": ".join(filter(None, parts)) or str(case.kind)
 
 
-_PREPOSITIONS = ("in ", "beside ", "behind ", "under ", "with ", "of ")
-"""What a condition begins with that is read on from the instructions."""
-
-
-_LEVELS = re.compile(r"(?: -O\d)+")
-
-
 def compiler_words(who: str) -> str:
     """Say which compilers and levels `Family.blame` names: "only ptxas 11.8.89 at -O1 and -O3"."""
     named = re.sub(r"\bV(?=\d)", "ptxas ", who).replace(" to ptxas ", " to ")
-    return _LEVELS.sub(lambda found: f" {level_words(found[0].split())}", named)
+    return re.sub(r"(?: -O\d)+", lambda found: f" {level_words(found[0].split())}", named)
 
 
 def level_words(levels: Sequence[str]) -> str:

@@ -55,12 +55,10 @@ _STORE = re.compile(r"\bst\.[\w.:]+ \[[^\]]*\], ?([%A-Za-z_$][\w$]*);", re.ASCII
 _BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
 _PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
 """What every kernel has, and what says nothing of what is wrong."""
-MOST_NAMED = 4
-"""Opcodes by which a finding is named."""
+MOST_NAMED = 4  # opcodes by which a finding is named
 _SMALL = 16
 """Constants that are lowered by one; larger ones lose a bit, or a try each would take for ever."""
-_OTHERS = 3
-"""Guards and addresses that are tried in place of another."""
+_OTHERS = 3  # guards and addresses that are tried in place of another
 _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3FF0000000000000")}
 """Zero and one where an integer is none: constants of floating-point numbers (PTX ISA 4.5.2)."""
 
@@ -148,8 +146,7 @@ class Reducer:
     """
 
     def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:
-        self.text = ptx
-        """The smallest module so far."""
+        self.text = ptx  # the smallest module so far
         self.tries, self.status = 0, ShrinkStatus.RAW
         self.end = end
         """Value of `time.monotonic()` from which on nothing more is tried; it may be changed."""

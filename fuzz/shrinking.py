@@ -101,8 +101,7 @@ _SINGLE: tuple[Reduction, ...] = (
     plainer_accesses,
     stored,
 )
-_COMPILED = 16
-"""Most programs of one module; what follows a success is compiled in vain."""
+_COMPILED = 16  # most programs of one module; what follows a success is compiled in vain
 
 
 def shrink_program(trials: Trials) -> None:
@@ -166,10 +165,8 @@ def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[
 
 # The contents
 
-_SIMPLIFIED = 32
-"""Most cells whose values are simplified; more than a person reads anyway."""
-_DOTS = 2
-"""Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
+_SIMPLIFIED = 32  # most cells whose values are simplified; more than a person reads anyway
+_DOTS = 2  # most dot products for which sums are drawn; of a fault in one there is rarely a second
 
 
 def shrink_contents(trials: Trials) -> None:
@@ -306,12 +303,9 @@ Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 _AT_ONCE = 64
 """Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
 one (measured, f16 m16n16k16, 2026-11)."""
-_FEW_AT_ONCE = 4
-"""Candidates that are tried at once if a failing run is costly."""
-_BYTES_AT_ONCE = 1 << 26
-"""Most bytes of the images of one batch."""
-_MODULES = 256
-"""Modules that are kept."""
+_FEW_AT_ONCE = 4  # candidates that are tried at once if a failing run is costly
+_BYTES_AT_ONCE = 1 << 26  # most bytes of the images of one batch
+_MODULES = 256  # modules that are kept
 
 
 class Trials:
@@ -322,21 +316,19 @@ class Trials:
 
     def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
         self.best = self.first = Example(program=subject.program, image=subject.image)
-        self.tried = 0
-        """Subjects whose verdicts were asked for."""
+        self.tried = 0  # subjects whose verdicts were asked for
         self.status = ShrinkStatus.FLAKY
         """COMPLETE if nothing can be taken away any more, CAPPED if the time was over before that
         was known, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
-        self._alone: set[tuple[Program, bytes]] = set()
-        """Examples that failed by themselves."""
+        self._alone: set[tuple[Program, bytes]] = set()  # examples that failed by themselves
         self._rejected: set[tuple[Program, bytes]] = set()
 
     @property
     def at_once(self) -> int:
         """Candidates that are worth asking for together."""
-        return _FEW_AT_ONCE if KINDS[self._wanted].costly else _AT_ONCE
+        return _FEW_AT_ONCE if KINDS[self._wanted].troubles else _AT_ONCE
 
     @property
     def target(self) -> str:

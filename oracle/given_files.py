@@ -31,7 +31,8 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
         if stat.S_ISFIFO(found.st_mode) and path.resolve().exists():
             raise OSError(errno.ENXIO, "it is a pipe", str(path))
         os.set_blocking(file.fileno(), True)
-        data = b"" if found.st_size > most else file.read(most + 1)
+        # As much as there is, where that is known: all that is asked for is allocated at once.
+        data = b"" if found.st_size > most else file.read((found.st_size or most) + 1)
     if max(found.st_size, len(data)) > most:
         raise OSError(errno.EFBIG, "it is larger than any file of this kind", str(path))
     return data

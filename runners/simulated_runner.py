@@ -244,8 +244,8 @@ def _caught(ptx: str, run: Callable[[], Result]) -> Result | Failure:
     try:
         return run()
     except SimulatedTrap as stopped:
-        trap = stopped.trap
+        trap, told = stopped.trap, str(stopped)
     line = trap.line
-    said = [str(trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
+    said = [told, *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
     message = f"the simulated device stops: {trap.kind}"
     return Failure(trouble=_TROUBLES[trap.kind], message=message, detail="\n".join(said))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import ROW_BYTES, Form, Format, FormatKind, Matrix
+from oracle.isa.lookup import ACCESS_FORMS
 from oracle.layouts import Tile, read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
 from oracle.program.operations import Elementwise
@@ -34,7 +35,6 @@ from oracle.program.steps import (
     stores_fragment,
     stores_rows,
 )
-from strategies.programs.builder import ACCESS_FORMS
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
 
@@ -392,11 +392,6 @@ def _uniform(type_: Format, raw: int, size: int) -> Image:
     element = np.frombuffer(raw.to_bytes(max(1, type_.bits // 8), "little"), np.uint8)
     # np.resize makes a list of as many arrays.
     return np.tile(element, -(-size // element.size))[:size]
-
-
-def one(type_: Format) -> int:
-    """Return the raw bits of 1."""
-    return type_.bias << (type_.fraction_bits + type_.ignored_bits) if type_.is_float else 1
 
 
 def exact(matrix: Matrix, seed: int) -> Values:

@@ -136,7 +136,7 @@ class Rounds(ABC):
         """Compile programs, each with entry and version; those of a version in one module."""
         modules: dict[str, dict[str, Program]] = {}
         for entry, version, program in programs:
-            if all(one.says(program) for one in self._toolchains):
+            if all(one.says(program) for one in self._toolchains if one.writes_ptx):
                 modules.setdefault(version, {})[entry] = program
         emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
         self._heartbeat.enter(Stage.COMPILE)

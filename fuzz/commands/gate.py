@@ -33,7 +33,7 @@ from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.replay import Replayed, Replays, is_expansion
-from fuzz.kinds import KINDS, sentence
+from fuzz.kinds import KILLS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
     Report,
@@ -324,7 +324,7 @@ def _standing_of(row: Replayed) -> Standing | None:
 
 def _worse(kind: Kind) -> Standing:
     """Return where something stands that only the new one gets wrong."""
-    if KINDS[kind].kills or kind is Kind.INTERNAL:
+    if kind in KILLS or kind is Kind.INTERNAL:
         return Standing.CRASH
     # It changes no program that the old one takes.
     few = {Kind.DEVIATION: Standing.BITS, Kind.ACCEPTED: Standing.MORE}

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 
-from rich.console import Console
 from rich.text import Text
 
 from corpus import durable
@@ -99,7 +98,11 @@ def judge_file(options: Legal) -> None:
     )
     counts: Counter[str] = Counter()
     out = console()
-    names = {verdict: _styled(out, verdict) for verdict in Verdict}
+    names = {}
+    for verdict in Verdict:
+        with out.capture() as captured:
+            out.print(Text(f"{verdict:<10}", verdict), end="")
+        names[verdict] = captured.get()
     for (number, _), explanation in zip(numbered, explanations, strict=True):
         counts[explanation.verdict] += 1
         if options.json:
@@ -119,12 +122,6 @@ def judge_file(options: Legal) -> None:
         what = counted(counts.total(), "matrix instruction" if is_module else "line")
         rest = " (the rest is not judged)" if is_module else ""
         out.print(f"{what}{rest}: {parts or 'none'}")
-
-
-def _styled(out: Console, verdict: Verdict) -> str:
-    with out.capture() as captured:
-        out.print(Text(f"{verdict:<10}", verdict), end="")
-    return captured.get()
 
 
 def _verdict_row(explanation: Explanation) -> dict[str, object]:
@@ -148,13 +145,10 @@ def _read(file: Path) -> str:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         else:
             data = read_given(file)
-    except (IsADirectoryError, FileNotFoundError) as error:
-        what = f"there is no file {file}"
-        what = f"{file} is a folder" if isinstance(error, IsADirectoryError) else what
-        raise UsageError(f"{what}; give a file with an instruction per line") from None
     except OSError as error:
-        raise InfrastructureError(
-            f"{file} cannot be read: {reason_of(error)}; make it readable, or give another file"
+        kind = IsADirectoryError | FileNotFoundError
+        raise (UsageError if isinstance(error, kind) else InfrastructureError)(
+            f"{file} cannot be read: {reason_of(error)}; give a file with an instruction per line"
         ) from None
     # Not a reason to fail: a line that is no text is malformed, and that is its verdict.
     return data.decode("utf-8-sig", errors="replace")
@@ -251,28 +245,28 @@ def list_models(options: ModelsList) -> None:
 
 
 def show_model(options: ModelsShow) -> None:
-    """Print every unit of a model with its figures; those of units that are alike once."""
+    """Print every unit of a model with its figures, and where they come from."""
     model = _named(options.name)
-    alike: dict[tuple[str, str, str], list[str]] = {}
+    rows = []
     for unit in model.units:
         name, types = _named_unit(unit)
-        if options.json:
-            known = {figure: asdict(one) for figure, one in unit.named.items()}
-            emit({"model": model.name, "unit": name, "types": types, "figures": known})
-            continue
-        figures = ", ".join(f"{one} {_words(value)}" for one, value in unit.values.items())
-        said = dict.fromkeys(f"{one.confidence}: {one.source}" for one in unit.figures)
-        alike.setdefault((name, figures, "; ".join(said)), []).append(types)
+        known = {figure: asdict(value) for figure, value in unit.named.items()}
+        row = {"model": model.name, "unit": name, "types": types, "figures": known}
+        shown = ", ".join(f"{figure} {_words(value)}" for figure, value in unit.values.items())
+        sources = dict.fromkeys(f"{figure.confidence}: {figure.source}" for figure in unit.figures)
+        rows.append((row, f"{name} {types}", shown, "; ".join(sources)))
     if options.json:
+        for row, *_ in rows:
+            emit(row)
         return
     out = console()
-    width = min(out.width, _COLUMNS)
-    for (name, figures, sources), every in alike.items():
-        for text, indent in ((" ".join((name, *every)), ""), (figures, "  "), (sources, "  ")):
+    for _, *texts in rows:
+        for text, indent in zip(texts, ("", "  ", "  "), strict=True):
             # By `textwrap`: Rich breaks words that are longer than a line.
-            lines = wrap(harmless(text), width, initial_indent=indent, subsequent_indent="    ")
+            lines = wrap(harmless(text), min(out.width, _COLUMNS), initial_indent=indent,
+                         subsequent_indent="    ")  # fmt: skip
             out.print("\n".join(lines), soft_wrap=True)
-    out.print(f"{model.name}: {counted(len(list(model.units)), 'unit')}, {model.confidence}")
+    out.print(f"{model.name}: {counted(len(rows), 'unit')}, {model.confidence}")
 
 
 def export_model(options: ModelsExport) -> None:

@@ -105,19 +105,15 @@ def replay_path(options: Replay) -> bool:
         f"{seconds:.1f} s: {', '.join(f'{count} {way.value}' for way, count in ways.items())}, "
         f"{len(broken)} broken."
     ]
-    for way in (Basis.COMPARED, Basis.JUDGED, Basis.FAILED):
-        if some := [told for told in asked if told.way is way]:
-            shown = sum(told.counts for told in some)
-            what, others = "still wrong", "no longer"
-            if options.baseline is not None:
-                what, others = f"not as with {options.baseline}", "the same"
-            sentences.append(f"Of those {way.value}: {shown} {what}, {len(some) - shown} {others}.")
+    what = "still wrong" if options.baseline is None else f"not as with {options.baseline}"
+    sentences += [
+        f"Of those {way.value}: {sum(some)} {what}, {len(some) - sum(some)} no longer."
+        for way in (Basis.COMPARED, Basis.JUDGED, Basis.FAILED)
+        if (some := [told.counts for told in asked if told.way is way])
+    ]
     if answers is not None:
-        sentences.append(
-            f"Compared with the newest answer of the record (up to ptxas {answers.asked[-1]}): "
-            + ", ".join(f"{count} {status}" for status, count in every.items())
-            + "."
-        )
+        told_of = ", ".join(f"{count} {status}" for status, count in every.items())
+        sentences.append(f"Compared with the record (up to ptxas {answers.asked[-1]}): {told_of}.")
     Report(
         title="warpfuzz replay",
         sentences=() if options.quiet else sentences,
@@ -206,14 +202,12 @@ _STYLES = {"reproduced": "bad", "changed": "odd", "flaky": "odd", Basis.NOT_ASKE
 
 
 def _line(told: Replayed, known: Row | None) -> Text:
-    now, became = told.now, told.standing or told.verdict
-    line = Text(f"{became:<10}", style=_STYLES.get(told.verdict, "legal"))
+    now = told.now
+    line = Text(f"{told.standing or told.verdict:<10}", style=_STYLES.get(told.verdict, "legal"))
     if told.counts and told.before:
         line.append(f" (baseline: {told.before.verdict(told.finding.kind)})")
     if now.executions > 1:
-        line.append(f" {now.failed} of {now.runs:,} times", "count")
-        if now.executions > now.runs:
-            line.append(f" ({now.executions:,} executions)", "count")
+        line.append(f" {now.failed} of {now.runs:,} times ({now.executions:,} executions)", "count")
     line.append(f" {told.entry.id}  {harmless(sentence(told.finding), one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", "known")
@@ -229,13 +223,9 @@ def _test(told: Replayed, known: Row | None, seconds: float) -> Test:
     name = f"{told.entry.id} {title}"
     if told.error is not None:
         return Test(group, name, seconds, "error", "it could not be asked", str(told.error))
-    result = "passed"
-    if told.counts:
-        result = "skipped" if known is not None else "failure"
+    result = "passed" if not told.counts else "failure" if known is None else "skipped"
     text = [f"{label}: {counted(count, 'time')}" for label, count in told.now.counts.items()]
     text += [f"{label}: {value}" for label, value in told.where.items() if value]
-    if told.before is not None:
-        text.append(f"{told.baseline}: {told.before.label}")
     text += [told.way.value, told.now.message, str(told.entry.path)]
     message = f"known: {known.id}" if known is not None else f"{told.verdict}: {title}"
     return Test(group, name, seconds, result, message, "\n".join(filter(None, text)))

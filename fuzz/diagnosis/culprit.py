@@ -82,8 +82,7 @@ from strategies.matrices import (
 )
 from strategies.simplification.examples import Site, edited, visit, without
 
-_MOST_STEPS = 256
-"""Steps of a program that is looked into; loops are longer."""
+_MOST_STEPS = 256  # steps of a program that is looked into; loops are longer
 _ELEMENTWISE = "element-wise operation"
 
 
@@ -302,8 +301,7 @@ class _Alone:
     """
 
     step: Straight
-    buffers: tuple[Buffer, ...] = ()
-    """Memory that the step itself reads or writes."""
+    buffers: tuple[Buffer, ...] = ()  # memory that the step itself reads or writes
 
     @staticmethod
     def of(step: Straight, program: Program) -> _Alone:

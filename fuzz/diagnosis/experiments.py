@@ -47,7 +47,6 @@ from strategies.matrices import (
     apart,
     exact,
     image_of,
-    one,
     single_product,
 )
 
@@ -76,10 +75,8 @@ class Culprit:
     """As PTX spells them, or other steps in words, those that tell most first; with what they are
     restricted to, such as "mma.sync of 8-bit floats". Several where only all together are wrong, or
     nothing that a program sees tells them apart."""
-    condition: str = ""
-    """Without which it is right."""
-    form: Form | None = None
-    """The instruction in which operands share registers."""
+    condition: str = ""  # without which it is right
+    form: Form | None = None  # the instruction in which operands share registers
     together: bool = False
     """Whether each step was right by itself: of a smaller program less may be named."""
     witness: Witness | None = field(default=None, compare=False)
@@ -233,16 +230,13 @@ class ExperimentDevice:
 class Results:
     """What came of some images."""
 
-    wrong: NDArray[np.bool_]
-    """(count,): which are not what the model says, or have no result."""
-    ran: NDArray[np.bool_]
-    """(count,): which have one."""
+    wrong: NDArray[np.bool_]  # (count,): which are not what the model says, or have no result
+    ran: NDArray[np.bool_]  # (count,): which have one
     actual: Images
     expected: Images
     failed: Mapping[int, Kind]
     """What a failure is called, by the image; none of those that were not found out."""
-    target: str
-    """Whose model this is judged by."""
+    target: str  # whose model this is judged by
 
 
 def name_of_form(form: Form) -> str:
@@ -268,8 +262,7 @@ def arithmetic_of(form: Form) -> str:
 
 # A multiplication of fragments
 
-_MULTIPLICATIONS = 512
-"""Most that are tried by themselves, of a program with loops."""
+_MULTIPLICATIONS = 512  # most that are tried by themselves, of a program with loops
 _MET, _DRAWN = 4, 2
 """Contents of every run: of those that one multiplication met in a loop, and exact ones."""
 _HIDDEN: Mapping[str, Mapping[str, int]] = {
@@ -279,8 +272,7 @@ _HIDDEN: Mapping[str, Mapping[str, int]] = {
     "b1": {"b": 1, "c": 0},
     "a1b1": {"a": 1, "b": 1, "c": 0},
     "a0b0": {"a": 0, "b": 0},
-}
-"""Runs by the number that stands in place of operands; the rest is what it is."""
+}  # runs by the number that stands in place of operands; the rest is what it is
 _LOAD_A, _LOAD_B, _LOAD_C = {"all", "c0", "b1"}, {"all", "c0", "a1"}, {"all", "a0b0"}
 """The runs that may come out wrong where one load is."""
 
@@ -349,7 +341,7 @@ def _exact(base: SingleProduct, operands: str) -> list[dict[str, Content]]:
 
 def _constants(base: SingleProduct, run: str) -> dict[str, Content]:
     return {
-        operand: one(base.form.matrix(operand).type) if value else 0
+        operand: base.form.matrix(operand).type.one if value else 0
         for operand, value in _HIDDEN[run].items()
     }
 
@@ -418,7 +410,7 @@ def _multiplication(
 def _wrong_if_loaded(device: ExperimentDevice, base: SingleProduct, operand: str) -> bool:
     """Whether an operand of one value comes out right if registers made it, and wrong loaded."""
     drawn = [{**some, "c": 0} for some in _exact(base, "ab")]
-    for raw in dict.fromkeys((0, one(base.form.matrix(operand).type))):
+    for raw in dict.fromkeys((0, base.form.matrix(operand).type.one)):
         program = base.making(operand, raw)
         if program is None:  # no element-wise operations of its type make it
             return False

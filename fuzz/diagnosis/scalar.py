@@ -1,16 +1,16 @@
 """Finds the wrong scalar instructions by experiment: each alone, or the code without it.
 
-Each instruction is tried alone, given what it met; then each with its predicate, and each loop and
-branch with nothing but a count inside: what is wrong so gives the name. Where all are right alone,
-each is tried away from the smallest code: what it gave is loaded in its place. What code needs
-beside instructions (a predicate, branch, loop, constants) is the condition.
+Each instruction is tried alone, given what it met, then with its predicate: what is wrong so gives
+the name. Where all are right alone, each is tried away from the smallest code: what it gave is
+loaded in its place. What code needs beside instructions (a predicate, branch, loop, constants) is
+the condition, or the name where it needs none of them.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -24,7 +24,6 @@ from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
 from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
-    LANE,
     ZERO,
     Assign,
     If,
@@ -59,16 +58,14 @@ _Key = TypeVar("_Key", int, str)
 PREDICATE, BRANCH, LOOP = "a predicate", "a branch of lanes", "a loop of lanes"
 LEFT, ENTERED = " that lanes leave", " entered within its body"
 _CONSTANTS = "with constants"
-_MOST_NAMED = 4
-"""Instructions that a name lists."""
+_MOST_NAMED = 4  # instructions that a name lists
 _SMALL, _MOST_TRIED, _MOST_TIMES = 24, 64, 16
 """Statements of code that was made smaller, at most; instructions that are tried, of which it has a
 few; and contents of one of them: what it met first."""
 _MOST_ALIKE, _AT_ONCE = 24, 16
 """Instructions of one first word that are tried: setp and cvt have hundreds. Trials that are
 compiled together; what follows a wrong one is compiled in vain."""
-_KEPT = 500
-"""Number of the first register that holds what an instruction gave: code has fewer."""
+_KEPT = 500  # number of the first register that holds what an instruction gave: code has fewer
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it: neither is part of a name."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
@@ -77,10 +74,8 @@ _GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne
 """What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
-_MIXED = 0x5A5A_5A5A_5A5A_5A5A
-"""Bits of which no half is the sign of another one."""
-_ODD = np.arange(LANES) % 2 == 1
-"""Lanes that have a predicate, where every second one has."""
+_MIXED = 0x5A5A_5A5A_5A5A_5A5A  # bits of which no half is the sign of another one
+_ODD = np.arange(LANES) % 2 == 1  # lanes that have a predicate, where every second one has
 _LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
 _NOTHING = np.zeros((LANES, 0), np.uint32)
 
@@ -318,7 +313,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     return None
 
 
-# An instruction, a predicate, a loop or a branch alone
+# An instruction alone, and with a predicate
 
 
 class Trial:
@@ -346,12 +341,6 @@ class Trial:
         out = tuple(f"r{60 + len(self._results) + part}" for part in range(_words_of(name)))
         self.code += _brought_out(name, out)
         self._results += out
-
-    def around(self, start: Assign, control: Statement) -> Trial:
-        """Return the trial with a branch or loop behind what it counts from, in r50."""
-        self.code += [start, control]
-        self.seen("r50")
-        return self
 
     def example(self) -> Example | None:
         """Return the program and the image; None if there can be no such code."""
@@ -383,8 +372,7 @@ def _wrong_part(
         if (found := _first_wrong(device, offers)) is not None:
             (one, times), witness = found
             return replace(_wrong_instruction(device, one, times, guarded), witness=witness)
-    part = _first_wrong(device, ((name, [trial]) for name, trial in _skeletons(step.code)))
-    return None if part is None else Culprit(instructions=(part[0],), witness=part[1])
+    return None
 
 
 def _each_wrong(
@@ -429,39 +417,6 @@ def _wrong_instruction(
     conditions = [f"under {PREDICATE}"] * guarded + [_CONSTANTS] * constant
     names = _all_alike(device, one.row, one.guard if guarded else "")
     return Culprit(instructions=names, condition=", ".join(conditions))
-
-
-def _skeletons(code: Code) -> Iterator[tuple[str, Trial]]:
-    """Iterate over the loops and branches of code, each with nothing but a count inside."""
-    start, turn, more = (
-        _assign("add.s32", "r50", source, number)
-        for source, number in ((ZERO, 0), ("r50", 1), ("r50", 16))
-    )
-    for one in dict.fromkeys(every(code)):
-        if isinstance(one, If):
-            trial = Trial()
-            odd = _predicate_like(one.predicate, trial.given(_ODD, "pred"))
-            branch = replace(one, predicate=odd, then=(turn,), otherwise=(more,))
-            yield BRANCH, trial.around(start, branch)
-        elif isinstance(one, Repeat):
-            leaves = [each for each in one.body if isinstance(each, Leave)]
-            kinds: list[Leave | str] = ["", *leaves[:1], *filter(None, [one.entry])]
-            for kind in kinds:
-                trial, name = Trial(), LOOP
-                numbered = isinstance(one.count, str) and one.count != LANE
-                turns = trial.given(_LANE_NUMBERS, "b32") if numbered else one.count
-                loop = replace(one, count=turns, counter="r51", entry="", skipped=0, body=(turn,))
-                if isinstance(kind, Leave):
-                    name += LEFT
-                    until = trial.given(_LANE_NUMBERS % 5, "b32")
-                    asked = _assign("setp.eq.u32", "p50", "r51", until)
-                    leave = replace(kind, predicate="p50")
-                    loop = replace(loop, body=(turn, asked, leave, more))
-                elif kind:
-                    name += ENTERED
-                    entry = _predicate_like(kind, trial.given(_ODD, "pred"))
-                    loop = replace(loop, entry=entry, skipped=1, body=(turn, more))
-                yield name, trial.around(start, loop)
 
 
 def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> tuple[str, ...]:

@@ -24,10 +24,8 @@ from oracle.arithmetic.conversions import unpacked
 from oracle.arithmetic.dots import element_values
 from oracle.isa.forms import FORMATS, Format
 
-_MARKDOWN_WIDTH = 100
-"""Columns of a listing in Markdown."""
-_NAMED = 3
-"""Groups of lanes that are named one by one."""
+_MARKDOWN_WIDTH = 100  # columns of a listing in Markdown
+_NAMED = 3  # groups of lanes that are named one by one
 _PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9])?)(?:x([24]))?")
 
 
@@ -51,10 +49,8 @@ class FactTable:
     """Rows of texts. Without a head: names, each with what there is to say of it."""
 
     rows: Sequence[Sequence[str]]
-    commands: bool = False
-    """Whether these are commands, to be copied whole."""
-    head: Sequence[str] = ()
-    """Heads of columns, all but the first of numbers."""
+    commands: bool = False  # whether these are commands, to be copied whole
+    head: Sequence[str] = ()  # heads of columns, all but the first of numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +58,11 @@ class CodeLine:
     """One instruction in a listing."""
 
     text: str
-    values: Sequence[str] = ()
-    """What it gives, by column."""
+    values: Sequence[str] = ()  # what it gives, by column
     note: str = ""
     marked: bool = False
     indent: int = 0
-    reads: Sequence[str] = ()
-    """Names of the registers that it reads."""
+    reads: Sequence[str] = ()  # names of the registers that it reads
     writes: Sequence[str] = ()
 
 
@@ -77,8 +71,7 @@ class CodeListing:
     """Instructions with what they give."""
 
     lines: Sequence[CodeLine]
-    head: Sequence[str] = ()
-    """Heads of the columns of values; without any, there is one."""
+    head: Sequence[str] = ()  # heads of the columns of values; without any, there is one
 
     def rows(self, width: int) -> Iterator[Text]:
         """Yield lines of text, those of marked instructions bold; no word is broken."""
@@ -123,16 +116,14 @@ def _wrapped(text: str, width: int) -> list[str]:
     ) or [text]
 
 
-Block = Heading | str | CodeBlock | CodeListing | FactTable
-"""A string is a paragraph."""
+Block = Heading | str | CodeBlock | CodeListing | FactTable  # a string is a paragraph
 
 
 @dataclass(frozen=True)
 class Document:
     """A page."""
 
-    sentence: str
-    """What it is about; its first line."""
+    sentence: str  # what it is about; its first line
     blocks: Sequence[Block]
 
     def markdown(self) -> str:

@@ -44,8 +44,7 @@ from runners.variants import split_variant
 
 GOOD, BAD = "good.sass", "bad.sass"
 _RIGHT = "match"
-_BEFORE, _BEHIND = 4, 8
-"""Instructions around the first that differs."""
+_BEFORE, _BEHIND = 4, 8  # instructions around the first that differs
 _EXECUTABLE = (".py", ".sh")
 _NAMES = {
     "kernel.ptx": "the kernel that is run",
@@ -60,8 +59,7 @@ _NAMES = {
     "repro.sh": "assembles it",
     BAD: "machine code that is wrong",
     GOOD: "machine code that is right",
-}
-"""Files of a folder, and what they are."""
+}  # files of a folder, and what they are
 _SCRIPT = """#!/bin/sh
 # Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
 # accepts the module.

@@ -43,26 +43,19 @@ from oracle.program.lane_code import Assign
 from oracle.program.steps import multiplies
 from strategies.matrices import Result
 
-ISA = "PTX ISA 9.0"
-"""Whose sections are cited (`oracle.scalar.integers`)."""
-_MAPPED = 4
-"""Differing elements from which on a result has a map."""
+ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
+_MAPPED = 4  # differing elements from which on a result has a map
 _ROWS = 16
 """Differing elements that are listed; the map shows all. Products of a sum that are listed."""
-_SUMS = 4
-"""Sums of a multiplication that are listed: of a chain of f64 there are 16."""
-_MESSAGE = 12
-"""Lines of a message that are shown, each once."""
-_SAID = 3
-"""Sentences of the ISA about one matrix instruction."""
-_PLAIN = str.maketrans("", "", "`_")
-"""Marks of Markdown in sentences of the ISA."""
+_SUMS = 4  # sums of a multiplication that are listed: of a chain of f64 there are 16
+_MESSAGE = 12  # lines of a message that are shown, each once
+_SAID = 3  # sentences of the ISA about one matrix instruction
+_PLAIN = str.maketrans("", "", "`_")  # marks of Markdown in sentences of the ISA
 _BRANCH = (
     f"bra ({ISA}, 9.7.12.3), of which branches and loops are made: “Branch to a target and "
     "continue execution there.” Lanes whose guard predicate is false go on behind it."
 )
-_SMALL_KERNEL = 40
-"""Lines up to which a page shows the kernel."""
+_SMALL_KERNEL = 40  # lines up to which a page shows the kernel
 
 
 def page_of(
@@ -349,8 +342,7 @@ def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:
 _OWED = {
     "illegal": "is illegal and has to be rejected",
     "undefined": "has undefined behaviour, so that it may be accepted or rejected",
-}
-"""What the ISA says of an instruction, by the oracle's verdict."""
+}  # what the ISA says of an instruction, by the oracle's verdict
 
 
 def _of_module(entry: Entry) -> Iterator[Block]:
@@ -399,8 +391,7 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
         return (0, *_order(span[1])) if span else (1, one.version)
 
     told = sorted(tuple(asked) or asked_of(finding), key=age)
-    texts: dict[str, list[str]] = {}
-    """By what they do; spans below are of neighbours among these."""
+    texts: dict[str, list[str]] = {}  # by what they do; spans below are of neighbours among these
     if answers:
         for answer, group in groupby(answers, lambda pair: pair[1]):
             versions = [f"V{version}" for version, _ in group]
@@ -478,8 +469,7 @@ _SHRUNK = {
     ShrinkStatus.FLAKY: "until it did not fail every time",
     ShrinkStatus.CAPPED: "until a limit of time or steps",
     ShrinkStatus.COMPLETE: "as far as it goes",
-}
-"""How far a finding was made smaller."""
+}  # how far a finding was made smaller
 
 
 def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, object]]:

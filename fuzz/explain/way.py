@@ -59,10 +59,8 @@ from strategies.matrices import Result, results
 _TOP = 11
 """Lines of a listing that is shown before everything else: with those around them, the first 15
 lines of a page hold it."""
-_LONG = 60
-"""Characters of an instruction from which on its values stand below it."""
-_MOST = 60
-"""Lines of a whole listing; a loop of 15 turns in one of 15 has more."""
+_LONG = 60  # characters of an instruction from which on its values stand below it
+_MOST = 60  # lines of a whole listing; a loop of 15 turns in one of 15 has more
 _NOT_COME = "–"
 
 
@@ -188,8 +186,7 @@ class ValueWay:
             self.words = [*named, identity.condition]  # which may be a branch or a loop
         self.guilty = frozenset(
             at for at, link in enumerate(links) if any(_named(word, link) for word in self.words)
-        )
-        """Places of the links that the finding's identity names."""
+        )  # places of the links that the finding's identity names
         self._registers, _ = operand_registers(facts.program)
         # As lines come to them: the notation of a register of scalar code, by event and name, and
         # what a register of the program is called then, with its notation.

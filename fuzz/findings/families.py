@@ -26,7 +26,7 @@ from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
-from fuzz.kinds import KINDS, described, is_provisional, sentence, what_is_wrong
+from fuzz.kinds import KILLS, described, is_provisional, sentence, what_is_wrong
 from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
@@ -90,7 +90,7 @@ def bucket_of(
             re.split(" The (?:PTX ISA version|target) here", reason.text)[0]
             for reason in explanation.reasons
         ]  # fmt: skip
-    elif KINDS[kind].kills and draft.mnemonic == "wmma.mma":
+    elif kind in KILLS and draft.mnemonic == "wmma.mma":
         more = []
     else:
         more = sorted(rules - {Rule.COMBINATION, Rule.REGISTERS, Rule.UNKNOWN_QUALIFIER})
@@ -116,7 +116,7 @@ def _subject(draft: Draft, kind: Kind) -> str:
     if any(not slot for slot, _ in draft.qualifiers):
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
-    if draft.mnemonic == "wmma.mma" and KINDS[kind].kills:
+    if draft.mnemonic == "wmma.mma" and kind in KILLS:
         # Which of the wrong types it is makes no difference to an assembler that dies.
         parts.append("with types of another shape")
     elif draft.mnemonic == "wmma.mma":

@@ -246,8 +246,7 @@ _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?([^{]*)\{", re.ASCII
 _BRACE = re.compile(r"[{}]")
 _BODY = re.compile(
     r"\.entry\s+([\w$%]+)[^{;]*\{|\.func\s+(?:\([^)]*\)\s*)?([\w$%]+)[^{;]*\{", re.ASCII
-)
-"""The head of an entry or a function that has a body, and its name."""
+)  # the head of an entry or a function that has a body, and its name
 _NAME = re.compile(r"[\w$%]+", re.ASCII)
 _PARAMETER = re.compile(
     r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\b[^,]*?\s)?([\w$%]+)"

@@ -64,8 +64,7 @@ _WORDS = {
     "crashed": "crash",
     "hung": "hang",
     "unreadable": "unreadable",
-}
-"""What the record calls an outcome, by the label of a run."""
+}  # what the record calls an outcome, by the label of a run
 
 
 class ReplayStatus(StrEnum):

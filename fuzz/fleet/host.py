@@ -22,9 +22,7 @@ from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import Examination, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import WarpfuzzError
 
-Cluster = (
-    Any  # a `fuzz.fleet.ray_cluster.RayCluster`, imported for a fleet alone: it takes a second
-)
+Cluster = Any  # a `RayCluster`, whose module is imported for a fleet alone: it takes a second
 Handle = Any  # an actor, as the cluster knows it
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 _TURN_SECONDS = 0.05  # longest wait for worker processes before an actor looks at its queue again
@@ -60,10 +58,9 @@ class Begun:
     @property
     def refusal(self) -> str:
         """Why it cannot take part in what this process drives; empty if it can."""
-        here = code_here()
-        return "" if self.code == here else (
-            f"{self.host} has {self.code}, and the driver has {here}: their results could not be "
-            "compared; install the same on both"
+        return "" if self.code == code_here() else (
+            f"{self.host} has {self.code}, and the driver has {code_here()}: their results could "
+            "not be compared; install the same on both"
         )  # fmt: skip
 
     @property
@@ -154,15 +151,13 @@ class Host(PlacedActor):
             self._interrupted = True
             pool.interrupt()
             # Rounds that nobody has begun go back.
-            for ticket in [one for one, job in self._queue.items() if isinstance(job, RoundJob)]:
-                del self._queue[ticket]
-                messages.append(Ended(ticket, how="was interrupted"))
+            rounds = [one for one, job in self._queue.items() if isinstance(job, RoundJob)]
+            messages += [
+                Ended(one, how="was interrupted") for one in rounds if self._queue.pop(one)
+            ]
         end = time.monotonic() + seconds
-        while True:
-            self._hand_out(pool)
-            left = end - time.monotonic()
-            if left <= 0:
-                break
+        self._hand_out(pool)
+        while (left := end - time.monotonic()) > 0:
             for event in pool.poll(min(left, _TURN_SECONDS)):
                 match event:
                     case Facts() | Broken():
@@ -171,6 +166,7 @@ class Host(PlacedActor):
                         messages.append(Ended(self._done(job), report))
                     case Lost(job=job, how=how, guilty=guilty):
                         messages.append(Ended(self._done(job), None, how, guilty))
+            self._hand_out(pool)
         if not pool.workers:
             messages += [Ended(ticket, how="has no GPU any more") for ticket in self._queue]
             self._queue.clear()
@@ -205,10 +201,10 @@ class Host(PlacedActor):
         rounds = pool.places_for_rounds()
         for ticket, job in list(self._queue.items()):
             if isinstance(job, RoundJob):
-                free, rounds = rounds > 0, rounds - 1
+                free, rounds = rounds, rounds - 1
             else:
-                free = pool.places_for_examinations(everybody=self._interrupted) > 0
-            if free:
+                free = pool.places_for_examinations(everybody=self._interrupted)
+            if free > 0:
                 self._given[id(job)] = ticket
                 pool.give(self._queue.pop(ticket))
 

@@ -10,8 +10,7 @@ from typing import Any
 from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, fitting, members_of, placed
 from fuzz.findings.case import remember
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
-from fuzz.judging.guessing import guess
-from fuzz.judging.reference import Reference, forgetting, refused_by, rounded, undecided
+from fuzz.judging.reference import Reference, forgetting, guess, refused_by, rounded, undecided
 from fuzz.options.testing import Judge
 from fuzz.output import counted, fetcher
 from fuzz.runner import (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from runners.emission import emit
 from runners.faults import CATALOGUE
 from runners.processes import run_tool
 from runners.screening import References
-from runners.simulated import LoadedModule, SimulatedTrap
 from strategies.contents import ValueClass
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
@@ -54,7 +54,7 @@ def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[lis
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
     target, version, speed = module.target.name, str(module.version), Speed.INTERPRETED
     rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
-    return ([batch for batch in batches if fits(batch)] for batches in rounds)
+    return (list(filter(fits, batches)) for batches in rounds)
 
 
 def fits(batch: Batch) -> bool:
@@ -65,26 +65,22 @@ def fits(batch: Batch) -> bool:
 
 def about(wanted: Sequence[Form], forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
     """Draw a program about each wanted form, of others, and return those that can be in a set."""
-    batches = round_batches(
-        forms,
-        target=module.target.name,
-        version=str(module.version),
-        key=key,
-        focuses=[Focus(form=form) for form in wanted],
-    )
-    return [batch for batch in batches if fits(batch)]
+    target, version = module.target.name, str(module.version)
+    focuses = [Focus(form=form) for form in wanted]
+    drawn = round_batches(forms, target=target, version=version, key=key, focuses=focuses)
+    return list(filter(fits, drawn))
 
 
 def reaches(batch: Batch) -> frozenset[str]:
     """Return the names of all that a program reaches by itself, whatever its images hold."""
-    features = features_of(batch.program)
+    names = [feature.value for feature in features_of(batch.program)]
     family = family_of(batch.form)
     return frozenset(
         (
             f"about {batch.about}",
             *(form.opcode for form in requirements(batch.program)),
-            *(feature.value for feature in features),
-            *(f"{family}: {feature.value}" for feature in features),
+            *names,
+            *(f"{family}: {name}" for name in names),
         )
     )
 
@@ -130,34 +126,26 @@ def _judged(batch: Batch, count: int, first: int, target: str) -> References:
     return References(images=images, expected=expected)
 
 
-def distill(
-    forms: Sequence[Form],
-    module: Module,
-    *,
-    seed: int,
-    images: int,
-) -> ScreeningSet:
+def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) -> ScreeningSet:
     """Make a set of about so many images."""
     if images < _LEAST_IMAGES:
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
-    pool: list[Batch] = []
-    for batches in islice(candidates(forms, module, seed), _ROUNDS):
-        pool += batches
+    pool = [*chain.from_iterable(islice(candidates(forms, module, seed), _ROUNDS))]
     for number in range(_TRIES):
         there = {batch.form for batch in pool}
-        missing = [form for form in forms if form not in there]
-        if not missing:
-            break
-        pool += about(missing, missing, module, derived_seed(seed, "distill", number))
+        if missing := [form for form in forms if form not in there]:
+            pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
-    programs = []
-    for number, batch in enumerate(batches):
-        programs.append(set_program(batch, number, count, module))
+    programs = [set_program(batch, number, count, module) for number, batch in enumerate(batches)]
     touching, shown = _show_faults(batches, programs, module)
+    every, own = (
+        {form.opcode for batch in some for form in requirements(batch.program)}
+        for some in (pool, batches)
+    )
     covers = {
         "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
-        "forms with loads and stores": _covered(sorted(_forms(pool)), _forms(batches)),
+        "forms with loads and stores": _covered(sorted(every), own),
         "features of programs": _covered(
             [one.value for one in FEATURES.values() if one not in LEFT_OUT],
             {one.value for batch in batches for one in features_of(batch.program)},
@@ -190,10 +178,6 @@ def _covered(names: Sequence[str], reached: set[str]) -> Covered:
     return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
 
 
-def _forms(some: Sequence[Batch]) -> set[str]:
-    return {form.opcode for batch in some for form in requirements(batch.program)}
-
-
 def _show_faults(
     batches: Sequence[Batch], programs: list[SetProgram], module: Module
 ) -> tuple[list[str], set[str]]:
@@ -206,13 +190,10 @@ def _show_faults(
         if fault.rare:
             continue
         mutant = Mutant(fault, target=module.target.name, layout=0)
-        touched: list[tuple[int, LoadedModule | SimulatedTrap]] = []
-        for place in smallest:
-            if len(touched) == _SEARCHED_PROGRAMS:
-                continue
-            loaded = mutant.load(emitted(place))
-            if loaded is None:
-                continue
+        loads = ((place, mutant.load(emitted(place))) for place in smallest)
+        touched = []
+        found = ((at, made) for at, made in loads if made is not None)
+        for place, loaded in islice(found, _SEARCHED_PROGRAMS):
             touched.append((place, loaded))
             own = programs[place].references
             if mutant.first_wrong(loaded, emitted(place), own.images, own.expected) is not None:
@@ -232,8 +213,7 @@ def _show_faults(
                     )
                     programs[place] = replace(programs[place], references=both)
                     break
-        if touched:
-            touching.append(fault.name)
+        touching += [fault.name] * bool(touched)
     return touching, shown
 
 
@@ -290,20 +270,20 @@ class SetScope:
     @property
     def known_groups(self) -> dict[str, list[Form]]:
         """The known forms by group."""
-        found: dict[str, list[Form]] = {}
+        found: defaultdict[str, list[Form]] = defaultdict(list)
         for form in self.known:
-            found.setdefault(group_of(form), []).append(form)
+            found[group_of(form)].append(form)
         return found
 
 
 def scope_of(module: Module, oracle_target: str) -> SetScope:
     """Return what a module can have."""
     model = model_for(oracle_target)
-    there: dict[str, list[Form]] = {}
+    there: defaultdict[str, list[Form]] = defaultdict(list)
     known = []
     for form in FORMS:
         if form.is_main and is_available(form, module):
-            there.setdefault(group_of(form), []).append(form)
+            there[group_of(form)].append(form)
             if is_valued(form, module) and (
                 not form.is_product or model.expansion_of(form) != NO_FIGURES
             ):
@@ -326,20 +306,18 @@ def coverage(
     scope: SetScope, programs: Mapping[str, Program], tally: Tally
 ) -> dict[str, dict[str, int]]:
     """Return by group how many forms there are, are known, and ran, and what came of the images."""
-    known = scope.known_groups
+    known, ran = scope.known_groups, defaultdict[str, set[Form]](set)
     rows = {
         group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,
                 "images": 0, "wrong": 0}
         for group, forms in scope.there.items()
     }  # fmt: skip
-    ran: dict[str, set[Form]] = {}
     for entry, images in tally.images.items():
         forms = [form for form in requirements(programs[entry]) if form.is_main]
+        for form in forms:
+            ran[group_of(form)].add(form)
         for group in {group_of(form) for form in forms}:
             rows[group]["images"] += images
             rows[group]["wrong"] += int(tally.programs.get(entry, np.zeros(1)).sum())
-        for form in forms:
-            ran.setdefault(group_of(form), set()).add(form)
-    for group, forms_there in ran.items():
-        rows[group]["ran"] = len(forms_there)
+            rows[group]["ran"] = len(ran[group])
     return rows

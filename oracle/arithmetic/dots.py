@@ -10,21 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import (
-    CANONICAL_NAN,
-    Scratch,
-    flushed,
-    ieee_sum,
-    is_nan,
-    narrow,
-    narrowed,
-    own_scratch,
-    result_type,
-    rounded,
-    small_buffer,
-    unpacked,
-    widen,
-)
+from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import CANONICAL_NAN, Scratch, flushed, narrow, own_scratch
 from oracle.isa.forms import Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
 
@@ -38,9 +25,6 @@ _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""
 _CHUNK_ELEMENTS = 1 << 17
 """Outputs worked on together: 2^16 took 1 to 9 % longer with 512 KiB of cache (2026-11-22)."""
-_CHUNK_MET = 1 << 15
-"""The same of sparse A, where what the elements meet is gathered for each chunk. 2^13 took a sixth
-longer, 2^17 as long (2026-11-27)."""
 _LONG = 256
 """Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
 
@@ -77,11 +61,12 @@ class _Operand(NamedTuple):
     """(k, lines, tiles)."""
     working: _Working
     special: NDArray[np.bool_]
-    """(tiles,): whether any element is infinite or NaN; (lines,) where they are last."""
+    """(tiles,): whether any element is infinite or NaN."""
 
-    def part(self, index: Any) -> _Operand:
-        """Return the elements at an index of (k, lines, tiles)."""
-        return self._replace(values=self.values[index], exponents=self.exponents[index])
+
+def _part(operand: _Operand, index: Any) -> _Operand:
+    """Return the elements at an index of (k, lines, tiles)."""
+    return operand._replace(values=operand.values[index], exponents=operand.exponents[index])
 
 
 def _decoded(
@@ -192,25 +177,17 @@ def _scale_halves(
 
 def _chain(
     a: Array, b: Array, c: Array, rule: TruncatedDot, scratch: Scratch,
-    members: tuple[tuple[int, ...], ...], rows: Index | None, *, keeps_c: bool,
+    members: tuple[tuple[int, ...], ...], *, keeps_c: bool,
 ) -> Array:  # fmt: skip
     """Return a @ b + c, the blocks with these ks one after the other, as `dot_product`."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
         a = a.T.take(ks, axis=0).T
-        if rows is None:
-            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
-        else:
-            rows = rows.take(ks, axis=0)
+        b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
     blocks = [slice(*ends) for ends in pairwise(accumulate(map(len, members), initial=0))]
     multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = _decoded("a", a, (2, 1, 0), multiplicand, scratch, least)
-        if rows is not None:
-            right = _decoded("b", b, (1, 0, 2), multiplicand, scratch, least_b)
-            total = np.array(c.transpose(1, 0, 2), order="C")
-            _add_met(left, right, total, rows, multiplicand, rule, blocks, scratch)
-            return total.transpose(0, 2, 1)
         right = _decoded("b", b, (1, 2, 0), multiplicand, scratch, least_b)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
@@ -221,43 +198,9 @@ def _chain(
         for row in range(0, m, size):
             part = slice(row, row + size)
             for some in blocks:
-                add(left.part((some, part, None)), right.part(some), total[part], rule, scratch)
+                lines, columns = _part(left, (some, part, None)), _part(right, some)
+                add(lines, columns, total[part], rule, scratch)
     return total
-
-
-def _add_met(
-    left: _Operand, right: _Operand, total: Array, rows: Index, multiplicand: Format,
-    rule: TruncatedDot, blocks: list[slice], scratch: Scratch,
-) -> None:  # fmt: skip
-    """Add the products of each element of A, (k, m, tiles), with the row of B that it meets."""
-    m, tiles, n = total.shape
-    places = rows * tiles + np.arange(tiles)
-    any_special = left.special.any() or right.special.any()
-    size = max(1, min(m, _CHUNK_MET // (n * tiles)))
-    add = _add_block if rule.is_usual else _add_unusual_block
-    for row in range(0, m, size):
-        part = slice(row, row + size)
-        sums = total[part].reshape(1, 1, -1)
-        for ks in blocks:
-            met = places[ks, part]
-            shape = (len(met), 1, sums.size)
-            a, b = [], []
-            for name, x, y in (
-                ("values", left.values, right.values),
-                ("exponents", left.exponents, right.exponents),
-            ):
-                gathered = scratch.array(f"met {name}", (*met.shape, n), y.dtype)
-                y.reshape(-1, n).take(met, axis=0, out=gathered, mode="clip")
-                a.append(x[ks, part].repeat(n, axis=-1).reshape(shape))
-                b.append(gathered.reshape(shape))
-            special = np.zeros(sums.size, np.bool_)
-            if any_special:
-                for exponents in (a[1], b[1]):
-                    special |= exponents.max(axis=(0, 1)) > multiplicand.bias
-            lines = _Operand(a[0], a[1], left.working, special).part(
-                (slice(None), slice(None), None)
-            )
-            add(lines, _Operand(b[0], b[1], left.working, special), sums, rule, scratch)
 
 
 def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
@@ -370,7 +313,7 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
     total = scratch.array("total", scale.shape, integers)
     term = scratch.array("term", scale.shape, integers)
     product = scratch.array("product", scale.shape, scale.dtype)
-    with small_buffer() if scale.shape[-1] >= _LONG else nullcontext():
+    with conversions.small_buffer() if scale.shape[-1] >= _LONG else nullcontext():
         for k, (left, right) in enumerate(zip(a, b, strict=True)):
             np.multiply(left, right, out=product)
             product *= scale
@@ -453,7 +396,7 @@ def _add_unusual_block(
     scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
     total = sum((np.trunc(term * scale) for term in terms), np.zeros_like(scale)) / scale
     finite = np.where(np.isfinite(total), total, 0.0)
-    result = rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
+    result = conversions.rounded(finite, rule.sum_format, rule.rounding.value, rule.overflow.value)
     result[result & result.dtype.type(fmt.magnitude) == 0] = (
         fmt.magnitude + 1 if rule.zero.value == "-" else 0
     )
@@ -471,14 +414,12 @@ def _add_unusual_block(
 
 
 def dot_product(
-    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
-    rows: Index | None = None,
-) -> Array:  # fmt: skip
+    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True
+) -> Array:
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
     `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n).
     `keeps_c`: Whether `c` is needed later; if not, it may become the result.
-    `rows`: Of sparse A: which row of `b` each element meets, (k, m, tiles). None: the k-th.
     """
     accumulator = rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
@@ -486,21 +427,23 @@ def dot_product(
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
     chains = [members] if rule.sums is None else [(block,) for block in members]
-    d = _chain(a, b, start, rule, scratch, chains[0], rows, keeps_c=keeps_c)
+    d = _chain(a, b, start, rule, scratch, chains[0], keeps_c=keeps_c)
     for blocks in chains[1:]:
         so_far = d.copy()  # working memory that the next block takes
-        d = _chain(a, b, np.zeros_like(c), rule, scratch, blocks, rows, keeps_c=False)
+        d = _chain(a, b, np.zeros_like(c), rule, scratch, blocks, keeps_c=False)
         assert rule.addition is not None
-        d = ieee_sum(so_far, d, accumulator, rule.addition.value)
+        d = conversions.ieee_sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:
-        d = ieee_sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
+        d = conversions.ieee_sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
     result = format_named(rule.d_type)
     if rule.narrowing is not None:
-        d = narrowed(d, rule.narrowing.value, rule.overflow.value)
+        d = conversions.narrowed(d, rule.narrowing.value, rule.overflow.value)
     if rule.d_subnormals.value == "flushed":
         d = flushed(d, result)
     if rule.nan.value != CANONICAL_NAN[result.name]:
-        d = np.where(is_nan(d, result), result_type(result)(rule.nan.value), d)
+        d = np.where(
+            conversions.is_nan(d, result), conversions.result_type(result)(rule.nan.value), d
+        )
     return d
 
 
@@ -516,13 +459,13 @@ def block_sums(
     total = np.zeros_like(c) if rule.addend.value == "last" else c
     multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
     for block in rule.blocks(a.shape[2]):
-        d = _chain(a, b, total, rule, own_scratch(), (block,), None, keeps_c=True)
+        d = _chain(a, b, total, rule, own_scratch(), (block,), keeps_c=True)
         after = d.transpose(2, 0, 1).copy()
         with np.errstate(all="ignore"):
             left = _decoded("a", a[:, :, block], (2, 1, 0), multiplicand, own_scratch(), least)
             right = _decoded("b", b[:, block], (1, 2, 0), multiplicand, own_scratch(), least_b)
             start = total.transpose(1, 2, 0)
-            largest, terms = _unusual_exponents(left.part(np.s_[:, :, None]), right, start, rule)
+            largest, terms = _unusual_exponents(_part(left, np.s_[:, :, None]), right, start, rule)
             unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value).item())
         yield block, int(total.item()), int(after.item()), unit, [term.item() for term in terms]
         total = np.zeros_like(c) if rule.sums is not None else after
@@ -536,7 +479,7 @@ def _operands(a: Array, b: Array, c: Array, rule: TruncatedDot) -> tuple[Array, 
     if rule.c_subnormals.value == "flushed":
         c = flushed(c, format_named(rule.c_type))
     if rule.c_type != rule.accumulator_format.name:
-        c = widen(c)
+        c = conversions.widen(c)
     return a, b, c
 
 
@@ -545,7 +488,7 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
     if rule.subnormal_exponent is not None and subnormals == "flushed":
         bits = flushed(bits, fmt)
     if fmt.bits == 8:
-        bits, fmt = unpacked(bits, fmt.name), format_named(rule.multiplicand)
+        bits, fmt = conversions.unpacked(bits, fmt.name), format_named(rule.multiplicand)
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
         field = bits.dtype.type(fmt.infinity)
         half = bits.dtype.type(1 << (fmt.ignored_bits - 1))
@@ -561,8 +504,8 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     left, right, addend = (
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
     )
-    left, right = (widen(x).view(np.float32) for x in (left, right))
-    addend = (widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
+    left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
+    addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
     result = np.empty_like(addend)
     term, pair = np.empty((2, *addend.shape[1:]), np.float32)
     with np.errstate(all="ignore"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +52,11 @@ _BLOCK = 1 << 16
 """Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
-_TINY = 2.0**-968
-"""The error of a product that is at least so large is a multiple of 2^-1074, and so a double."""
 _LOWER = 0 if sys.byteorder == "little" else 1
 """Which word of a double is the lower one."""
-_BESIDE_TINY = 2.0**-900
-"""Beside an addend of this, over 2^53 times as large, of a tiny product the sign counts."""
-_FEW = 1 << 13
-"""Fewer unusual elements of C go wholly the slow way: looking at them costs more (2026-11-28)."""
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(NamedTuple):
     """Doubles split once, so that they can take part in many multiplications."""
 
     bits: Bits
@@ -78,18 +70,16 @@ class Decoded:
     special: Bools | None
     """None if there is none."""
 
-    @classmethod
-    def of(cls, bits: Bits) -> Decoded:
-        """Split raw bit patterns."""
-        significand, exponent, special = _normalise(bits)
-        return cls(bits, significand, *split(significand), exponent, special)
 
-    def at(self, index: Any) -> Decoded:
-        """Return the elements at a NumPy index."""
-        return Decoded(
-            self.bits[index], self.significand[index], self.high[index], self.low[index],
-            self.exponent[index], None if self.special is None else self.special[index],
-        )  # fmt: skip
+def decoded(bits: Bits) -> Decoded:
+    """Split raw bit patterns."""
+    significand, exponent, special = _normalise(bits)
+    return Decoded(bits, significand, *split(significand), exponent, special)
+
+
+def at(numbers: Decoded, index: Any) -> Decoded:
+    """Return the elements at a NumPy index."""
+    return Decoded(*(None if part is None else part[index] for part in numbers))  # type: ignore[arg-type]
 
 
 def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:
@@ -269,35 +259,31 @@ def _chain(
     left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
 ) -> None:
     """Add the products to `total`, tile by tile in the way that the operands allow."""
-    nan_rule = rule.nan.value
-    if rule.multiply_add.value == "separate":
-        one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
-        size = max(1, _SLOW_BLOCK // total[..., 0].size)
-        for first in range(0, total.shape[2], size):
-            x, y, z = (bits[..., first : first + size] for bits in (left, right, total))
-            for row, column in zip(x, y, strict=True):
+    fused, tiles = rule.multiply_add.value == "fused", total.shape[2]
+    ordinary = _are_ordinary(left, right, total, scratch) if fused else np.zeros(tiles, np.bool_)
+    usual, other = np.flatnonzero(ordinary), np.flatnonzero(~ordinary)
+    if usual.size == tiles:
+        _fused_chain(left, right, total, rounding, scratch)
+    elif usual.size:
+        sums = total.take(usual, -1)
+        _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, rounding, scratch)
+        total[..., usual] = sums
+    one = decoded(np.full((1, 1, 1), _ONE, np.uint64))
+    how: dict[str, Any] = {"rounding": rounding, "nan": rule.nan.value}
+    size = max(1, _SLOW_BLOCK // total[..., 0].size)
+    for first in range(0, other.size, size):
+        chosen = other[first : first + size]
+        x, y, sums = (bits.take(chosen, -1) for bits in (left, right, total))
+        rows, columns = decoded(x), decoded(y)
+        for k in range(len(x)):
+            row, column = at(rows, (k, slice(None), None)), at(columns, k)
+            if fused:
+                sums = fma(row, column, sums, **how)
+            else:
                 # A zero of the product's own sign changes no product.
-                zero, given = (row[:, None] ^ column) & _SIGN, Decoded.of(row[:, None])
-                products = fma(given, Decoded.of(column), zero, rounding=rounding, nan=nan_rule)
-                z[...] = fma(Decoded.of(products), one, z, rounding=rounding, nan=nan_rule)
-        return
-    ordinary = _are_ordinary(left, right, total, scratch)
-    for mask, nan in ((ordinary, None), (~ordinary, nan_rule)):
-        tiles, operands = np.flatnonzero(mask), (left, right, total)
-        if not tiles.size:
-            continue
-        if tiles.size < mask.size:
-            operands = (left.take(tiles, -1), right.take(tiles, -1), total.take(tiles, -1))
-        sums = operands[2]
-        if nan is not None and sums.size < _FEW:
-            rows, columns = Decoded.of(operands[0]), Decoded.of(operands[1])
-            for k in range(len(left)):
-                multiplicand = rows.at((k, slice(None), None))
-                sums[...] = fma(multiplicand, columns.at(k), sums, rounding=rounding, nan=nan)
-        else:
-            _fused_chain(*operands, rounding, nan, scratch)
-        if sums is not total:
-            total[..., tiles] = sums
+                zero = (row.bits ^ column.bits) & _SIGN
+                sums = fma(decoded(fma(row, column, zero, **how)), one, sums, **how)
+        total[..., chosen] = sums
 
 
 def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
@@ -321,10 +307,8 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
     return ordinary
 
 
-def _fused_chain(
-    left: Bits, right: Bits, total: Bits, rounding: str, nan: NanRule | None, scratch: Scratch
-) -> None:
-    """Add the products to `total`; `nan` is None where nothing is special or can become so."""
+def _fused_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
+    """Add the products to `total`, where nothing is special or can become so."""
     mode, a, c = rounding, left.view(np.float64), total.view(np.float64)
     if rounding == "rm":  # -(-a b - c), rounded upward
         mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
@@ -340,82 +324,66 @@ def _fused_chain(
     size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
     for row in range(0, m, size):
         block = slice(row, row + size)
-        steps = _Steps(c[block], mode, scratch)
-        checks = nan and _Checks(left[:, block], right, total[block], rounding, nan, scratch)
+        sums = c[block]
+        arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(5)]
+        flags = [scratch.array(f"f64 flags {i}", sums.shape, np.bool_) for i in range(3)]
         for k in range(depth):
-            x, y = (part[k, block, None] for part in rows), (part[k, None] for part in columns)
-            steps.multiply(*x, *y)
-            if checks:
-                checks.before(k, steps)
-            steps.add()
-            if checks:
-                checks.after(k, steps)
+            x, y = [part[k, block, None] for part in rows], [part[k, None] for part in columns]
+            sums = _step(x, y, sums, arrays, flags, mode)
         if depth % 2:  # sums alternate between two arrays
-            c[block] = steps.total
-        if checks:
-            checks.end(total[block])
+            c[block] = sums
     if rounding == "rm":
         total ^= _SIGN
 
 
-class _Steps:
-    """A block of sums, to which one product after the other is added."""
+def _step(
+    x: list[Floats], y: list[Floats], c: Floats, arrays: list[Floats], flags: list[Bools], mode: str
+) -> Floats:
+    """Return sums and the products of split factors added; `c` becomes a working array."""
+    p, e, s, free, rest = arrays
+    with small_buffer():
+        np.multiply(x[0], y[0], out=p)
+        product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
+    s, t = two_sum(p, c, out=(s, c, free))
+    v = np.add(t, e, out=p)
+    if mode == "rn":
+        # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
+        words, spare = v.reshape(-1).view(np.uint32), 0
+        near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
+        result = np.add(s, v, out=p)
+    else:
+        result, spare = np.add(s, v, out=free), 3
+        near = _step_away(result, s, v, rest, flags, mode)
+    if near is not None:
+        _settle(result, near, s, t, e, mode)
+    arrays[spare] = c
+    return result
 
-    def __init__(self, start: Floats, mode: str, scratch: Scratch) -> None:
-        """`start` is lost; after an even number of steps it holds the sums."""
-        self._mode = mode
-        self.total = start
-        self._arrays = [scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(5)]
-        self._flags = [scratch.array(f"f64 flags {i}", start.shape, np.bool_) for i in range(3)]
-        self.product, self.error, *_ = self._arrays
 
-    def multiply(
-        self, x: Floats, x_high: Floats, x_low: Floats, y: Floats, y_high: Floats, y_low: Floats
-    ) -> None:
-        self.product, self.error, spare, *_ = self._arrays
-        with small_buffer():
-            np.multiply(x, y, out=self.product)
-            parts = (x_high, x_low), (y_high, y_low)
-            product_error(self.product, *parts, out=(self.error, spare))
-
-    def add(self) -> None:
-        c, (p, e, s, free, rest) = self.total, self._arrays
-        s, t = two_sum(p, c, out=(s, c, free))
-        v = np.add(t, e, out=p)
-        if self._mode == "rn":
-            # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
-            words, spare = v.reshape(-1).view(np.uint32), 0
-            near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
-            result = np.add(s, v, out=p)
-        else:
-            result, spare = np.add(s, v, out=free), 3
-            near = self._step_away(result, s, v, rest)
-        if near is not None:
-            _settle(result, near, s, t, e, self._mode)
-        self.total, self._arrays[spare] = result, c
-
-    def _step_away(self, result: Floats, s: Floats, v: Floats, rest: Floats) -> Places | None:
-        """Go from the nearest sums to those of the mode; return where they were exact."""
-        below, exact, negative = self._flags
-        added = np.subtract(result, s, out=rest)  # as if it were v
-        np.less(added, v, out=below)
-        np.equal(added, v, out=exact)
-        np.less(result, 0.0, out=negative)
-        steps = below.view(np.int8)
-        if self._mode == "rz":
-            np.equal(below, negative, out=below)  # toward zero, or exact
-            np.greater(below, exact, out=below)
-            np.negative(steps, out=steps)
-        else:
-            # Upward is away from zero for positive numbers, and toward it for negative ones.
-            negative &= below
-            steps -= negative.view(np.int8)
-            steps -= negative.view(np.int8)
-        wide = rest.view(np.int64)
-        np.copyto(wide, steps)
-        pattern = result.view(np.int64)
-        pattern += wide
-        return np.flatnonzero(exact) if np.count_nonzero(exact) else None
+def _step_away(
+    result: Floats, s: Floats, v: Floats, rest: Floats, flags: list[Bools], mode: str
+) -> Places | None:
+    """Go from the nearest sums to those of the mode; return where they were exact."""
+    below, exact, negative = flags
+    added = np.subtract(result, s, out=rest)  # as if it were v
+    np.less(added, v, out=below)
+    np.equal(added, v, out=exact)
+    np.less(result, 0.0, out=negative)
+    steps = below.view(np.int8)
+    if mode == "rz":
+        np.equal(below, negative, out=below)  # toward zero, or exact
+        np.greater(below, exact, out=below)
+        np.negative(steps, out=steps)
+    else:
+        # Upward is away from zero for positive numbers, and toward it for negative ones.
+        negative &= below
+        steps -= negative.view(np.int8)
+        steps -= negative.view(np.int8)
+    wide = rest.view(np.int64)
+    np.copyto(wide, steps)
+    pattern = result.view(np.int64)
+    pattern += wide
+    return np.flatnonzero(exact) if np.count_nonzero(exact) else None
 
 
 def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
@@ -428,81 +396,3 @@ def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: s
     if inexact.size:
         rest = odd_sum(t[inexact], e[inexact])
         flat[at[inexact]] = rounded_sum(s[inexact], rest, mode)
-
-
-class _Checks:
-    """Finds and puts right what steps may get wrong; sums that are special are kept apart."""
-
-    def __init__(
-        self, left: Bits, right: Bits, start: Bits, rounding: str, nan: NanRule, scratch: Scratch
-    ) -> None:
-        """`start`, of the other sign where `rounding` is "rm", loses what is kept apart."""
-        self._left, self._right, self._rounding, self._nan = left, right, rounding, nan
-        self._sign = _SIGN if rounding == "rm" else np.uint64(0)
-        self._addend = scratch.array("f64 addend", start.shape, np.uint64)
-        self._apart = scratch.array("f64 apart", start.shape, np.uint64)
-        masks = (scratch.array(f"f64 mask {i}", start.shape, np.bool_) for i in range(4))
-        self._is_apart, self._finite, self._below, self._above = masks
-        factors = left.view(np.float64)[:, :, None], right.view(np.float64)[:, None]
-        self._numbers = [np.isfinite(factor) & (factor != 0.0) for factor in factors]
-        """Which factors are neither special nor zero."""
-        least = [
-            np.abs(factor).min(initial=np.inf, where=numbers)
-            for factor, numbers in zip(factors, self._numbers, strict=True)
-        ]
-        self._any_tiny = least[0] * least[1] < _TINY
-        self._is_apart[...] = False
-        special = np.flatnonzero(~np.isfinite(start.view(np.float64)))
-        sums = start.reshape(-1)[special]
-        is_nan = np.isnan(sums.view(np.float64))
-        sums[is_nan] = sums[is_nan] | np.uint64(QUIET) if nan.order else nan.canonical ^ self._sign
-        self._put(start, special, sums)
-
-    def before(self, k: int, steps: _Steps) -> None:
-        """Keep the addend; put an exact product of the same sign in place of each tiny one."""
-        np.copyto(self._addend, steps.total.view(np.uint64))
-        # That of a special factor is not, nor of a product that overflows.
-        np.isfinite(steps.error, out=self._finite)
-        self._small = np.empty(0, np.intp)
-        if not self._any_tiny:
-            return
-        tiny = np.less(steps.product, _TINY, out=self._below)
-        tiny &= np.greater(steps.product, -_TINY, out=self._above)
-        for numbers in self._numbers:
-            tiny &= numbers[k]
-        at = np.flatnonzero(tiny)
-        product, addend = steps.product.take(at), self._addend.view(np.float64).take(at)
-        # A product that is rounded to zero, too, has its sign.
-        steps.product.put(at, np.copysign(_TINY, product))
-        steps.error.put(at, 0.0)
-        self._small = at[np.abs(addend) < _BESIDE_TINY]
-
-    def after(self, k: int, steps: _Steps) -> None:
-        at, finite = self._small, self._finite
-        finite &= np.isfinite(steps.total, out=self._below)
-        if not finite.all():
-            at = np.concatenate([at, np.flatnonzero(~finite)])
-        for first in range(0, at.size, _SLOW_BLOCK):
-            self._step_slowly(k, steps.total.view(np.uint64), at[first : first + _SLOW_BLOCK])
-
-    def _step_slowly(self, k: int, total: Bits, at: Places) -> None:
-        _, columns, tiles = self._addend.shape
-        row, tile = at // (columns * tiles), at - at // tiles * tiles
-        x = self._left[k].take(row * tiles + tile)
-        y = self._right[k].take(at - row * (columns * tiles))
-        apart, addend, kept = (
-            array.take(at) for array in (self._is_apart, self._addend, self._apart)
-        )
-        c = np.where(apart, kept, addend) ^ self._sign
-        sums = fma(Decoded.of(x), Decoded.of(y), c, rounding=self._rounding, nan=self._nan)
-        self._put(total, at, sums ^ self._sign)
-
-    def end(self, total: Bits) -> None:
-        at = np.flatnonzero(self._is_apart)
-        total.reshape(-1)[at] = self._apart.reshape(-1)[at]
-
-    def _put(self, total: Bits, at: Places, sums: Bits) -> None:
-        finite = np.isfinite(sums.view(np.float64))
-        total.reshape(-1)[at] = np.where(finite, sums, np.uint64(_ONE))
-        self._apart.reshape(-1)[at] = sums
-        self._is_apart.reshape(-1)[at] = ~finite

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.doubles import Decoded, two_product
+from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
 from oracle.errors import UsageError
 from oracle.execution.execution import (
     S32_GREATEST,
@@ -22,17 +22,6 @@ from oracle.execution.execution import (
 )
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import another_needed, form_of
-from oracle.layouts import (
-    by_row,
-    check_operands,
-    chunks,
-    defined_rows,
-    met,
-    of_rows,
-    places,
-    row_form,
-    unpack,
-)
 from oracle.models import TruncatedDot, model_for
 from oracle.models.files import built_in_model
 
@@ -52,61 +41,57 @@ _GROWTH = 1 + 2.0**-45
 """1 + 2 m 2^-52 with m of 17 at most, and the rounding of the sums of magnitudes."""
 
 
-@dataclass(frozen=True)
-class _Doubles:
+class _Doubles(NamedTuple):
     """Elements of one operand; infinite and NaN ones count as 0, but have their class."""
 
     decoded: Decoded
     grids: Floats
     """Largest power of two that divides the significand in [0.5, 1); infinite for 0."""
-    classes: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, bits: NDArray[np.uint64]) -> _Doubles:
-        values = bits.view(np.float64)
-        finite = np.isfinite(values)
-        decoded = Decoded.of(np.where(finite, bits, np.uint64(0)))
-        field = (bits >> np.uint64(52)).astype(np.int64) & 0x7FF
-        fraction = bits.view(np.int64) & ((1 << 52) - 1)
-        significand = fraction | ((field > 0).astype(np.int64) << 52)
-        lowest = (significand & -significand).astype(np.float64)
-        grids = np.ldexp(lowest, np.maximum(field, 1) - 1075 - decoded.exponent)
-        present = finite & (values != 0.0)
-        classes = np.where(finite, np.sign(values), values).astype(np.float32)
-        return cls(decoded, np.where(present, grids, np.inf), classes)
-
-    def scaled(self, frame: Ints) -> Floats:
-        exponent = np.maximum(self.decoded.exponent - frame, _FAR)
-        scaled: Floats = np.ldexp(self.decoded.significand, exponent)
-        return scaled
+    classes: Classes
 
 
-def double_chunk(
+def _doubles(bits: NDArray[np.uint64]) -> _Doubles:
+    values = bits.view(np.float64)
+    finite = np.isfinite(values)
+    made = decoded(np.where(finite, bits, np.uint64(0)))
+    field = (bits >> np.uint64(52)).astype(np.int64) & 0x7FF
+    fraction = bits.view(np.int64) & ((1 << 52) - 1)
+    significand = fraction | ((field > 0).astype(np.int64) << 52)
+    lowest = (significand & -significand).astype(np.float64)
+    grids = np.ldexp(lowest, np.maximum(field, 1) - 1075 - made.exponent)
+    present = finite & (values != 0.0)
+    classes = np.where(finite, np.sign(values), values).astype(np.float32)
+    return _Doubles(made, np.where(present, grids, np.inf), classes)
+
+
+def _scaled(numbers: Decoded, frame: Ints) -> Floats:
+    scaled: Floats = np.ldexp(numbers.significand, np.maximum(numbers.exponent - frame, _FAR))
+    return scaled
+
+
+def _double_chunk(
     form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
     c_high_bits: NDArray[Any],
 ) -> Bounds:  # fmt: skip
     """Bound one chunk of f64; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a, b = _Doubles.of(a_bits[:, :, None]), _Doubles.of(b_bits[:, None])
-    c_low, c_high = _Doubles.of(c_low_bits), _Doubles.of(c_high_bits)
+    a, b = _doubles(a_bits[:, :, None]), _doubles(b_bits[:, None])
+    c_low, c_high = _doubles(c_low_bits), _doubles(c_high_bits)
     frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
-    for left, right in zip(a.decoded.exponent, b.decoded.exponent, strict=True):
-        frame = np.maximum(frame, left + right)
+    for k in range(len(a_bits)):
+        frame = np.maximum(frame, a.decoded.exponent[k] + b.decoded.exponent[k])
     frame = np.maximum(frame, _LEAST_FRAME)
 
-    ends = c_low.scaled(frame), c_high.scaled(frame)
+    ends = _scaled(c_low.decoded, frame), _scaled(c_high.decoded, frame)
     apart = are_apart(c_low.classes, c_high.classes) | (c_low_bits != c_high_bits)
-    positive, negative = np.maximum(ends[1], 0.0), np.maximum(-ends[0], 0.0)
-    positive[apart & np.isposinf(c_high.classes)] = np.inf
-    negative[apart & np.isneginf(c_low.classes)] = np.inf
+    positive, negative = _signed_parts(*ends, apart, c_low.classes, c_high.classes)
     scaled = np.ldexp(c_low.grids, np.maximum(c_low.decoded.exponent - frame, 2 * _FAR))
     grids = [np.where(apart, 0.0, scaled)]
     head, tail = np.zeros_like(positive), np.zeros_like(positive)
     for k in range(len(a_bits)):
-        left, right = a.decoded.at(k), b.decoded.at(k)
+        left, right = at(a.decoded, k), at(b.decoded, k)
         shift = left.exponent + right.exponent - frame
         scale = np.ldexp(1.0, np.maximum(shift, _FAR))
-        product, error = two_product(left, right)
-        product, error = product * scale, error * scale
+        product, error = (part * scale for part in two_product(left, right))
         head, rest = two_sum(head, product)
         tail += rest + error
         positive += np.maximum(product, 0.0)
@@ -127,10 +112,27 @@ def double_chunk(
 
     positive, negative = np.ldexp(positive, frame), np.ldexp(negative, frame)
     over, under = np.isinf(positive), np.isinf(negative)
-    low = np.where(under, -np.inf, np.where(over, -negative, low))
-    high = np.where(over, np.inf, np.where(under, positive, high))
+    low, high = _overflowing(low, high, positive, negative, over, under)
     classes = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
     return with_special((low, high, over & under), over, under, classes, classes)
+
+
+def _signed_parts(
+    low: Floats, high: Floats, apart: Bools, c_low: Classes, c_high: Classes
+) -> tuple[Floats, Floats]:
+    """Return what C adds at most to the sums of positive, and of negative, leaves."""
+    positive, negative = np.maximum(high, 0.0), np.maximum(-low, 0.0)
+    positive[apart & np.isposinf(c_high)] = np.inf
+    negative[apart & np.isneginf(c_low)] = np.inf
+    return positive, negative
+
+
+def _overflowing(
+    low: Floats, high: Floats, positive: Floats, negative: Floats, over: Bools, under: Bools
+) -> tuple[Floats, Floats]:
+    """Return bounds where the sums of positive or negative leaves may be too large."""
+    low = np.where(under, -np.inf, np.where(over, -negative, low))
+    return low, np.where(over, np.inf, np.where(under, positive, high))
 
 
 def _sum(head: Floats, tail: Floats, c: Floats, error: Floats) -> tuple[Floats, Floats]:
@@ -192,13 +194,13 @@ def enclosure(
     ends do not bound the inside.) Bounds are float64, NaN where only NaN is permitted.
     """
     upper = c if c_high is None else c_high
-    leading = check_operands(form, a, b, c)
-    check_operands(form, a, b, upper)
+    leading = layouts.check_operands(form, a, b, c)
+    layouts.check_operands(form, a, b, upper)
     size = (prod(leading), form.shape.m, form.shape.n)
     low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
-    chunk = double_chunk if form.a_type.name == "f64" else _chunk
+    chunk = _double_chunk if form.a_type.name == "f64" else _chunk
     short = _short_sums(form)
-    pairs = (chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
+    pairs = (layouts.chunks(form, _CHUNK_TILES, a, b, addend) for addend in (c, upper))
     with np.errstate(all="ignore"):
         for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
             others = (one.transpose(1, 2, 0) for one in (right, least, most))
@@ -223,12 +225,10 @@ def _short_sums(form: Form) -> TruncatedDot | None:
     return next((row for row in ada if row.sum_bits is not None), None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Numbers:
+class _Numbers(NamedTuple):
     values: Floats
     """Finite elements; 0 for infinite and NaN ones."""
-    classes: NDArray[np.float32]
-    """0, 1, -1, infinities and NaN: what matters where operands are special."""
+    classes: Classes
     grids: Floats
     """Largest power of two that divides the element; infinite for 0."""
     powers: Floats
@@ -236,33 +236,29 @@ class _Numbers:
     subnormal: Bools
     special: bool
 
-    @classmethod
-    def of(cls, bits: NDArray[Any], fmt: Format) -> _Numbers:
-        magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
-        field = magnitude >> fmt.fraction_bits
-        fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
-        negative = (bits >> (fmt.bits - 1)).astype(np.bool_)
-        significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
-        exponent = np.maximum(field, 1) - fmt.bias
-        infinite = field == (1 << fmt.exponent_bits) - 1
-        if not fmt.has_infinity:  # its largest exponent has numbers, and a NaN behind them
-            infinite &= fraction == (1 << fmt.fraction_bits) - 1
-        unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
-        size = np.where(infinite, 0.0, significand * unit)
-        lowest = np.where(infinite, 0, significand & -significand) * unit
-        kind = np.where(infinite, np.where(fraction, np.nan, np.inf), size != 0.0)
-        return cls(
-            values=np.where(negative, -size, size),
-            classes=np.where(negative, -kind, kind).astype(np.float32),
-            grids=np.where(lowest == 0.0, np.inf, lowest),
-            powers=np.where(size != 0.0, np.ldexp(1.0, exponent), 0.0),
-            subnormal=(field == 0) & (fraction != 0),
-            special=bool(infinite.any()),
-        )
 
-    @property
-    def flushed(self) -> NDArray[np.float32]:
-        return np.where(self.subnormal, np.float32(0), self.classes)
+def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
+    magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
+    field = magnitude >> fmt.fraction_bits
+    fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
+    negative = (bits >> (fmt.bits - 1)).astype(np.bool_)
+    significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
+    exponent = np.maximum(field, 1) - fmt.bias
+    infinite = field == (1 << fmt.exponent_bits) - 1
+    if not fmt.has_infinity:  # its largest exponent has numbers, and a NaN behind them
+        infinite &= fraction == (1 << fmt.fraction_bits) - 1
+    unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
+    size = np.where(infinite, 0.0, significand * unit)
+    lowest = np.where(infinite, 0, significand & -significand) * unit
+    kind = np.where(infinite, np.where(fraction, np.nan, np.inf), size != 0.0)
+    return _Numbers(
+        values=np.where(negative, -size, size),
+        classes=np.where(negative, -kind, kind).astype(np.float32),
+        grids=np.where(lowest == 0.0, np.inf, lowest),
+        powers=np.where(size != 0.0, np.ldexp(1.0, exponent), 0.0),
+        subnormal=(field == 0) & (fraction != 0),
+        special=bool(infinite.any()),
+    )
 
 
 def _chunk(
@@ -270,10 +266,8 @@ def _chunk(
     c_high_bits: NDArray[Any],
 ) -> Bounds:  # fmt: skip
     """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
-    a = _Numbers.of(a_bits[:, :, None], form.a_type)
-    b = _Numbers.of(b_bits[:, None], form.b_type)
-    c_low = _Numbers.of(c_low_bits, form.c_type)
-    c_high = _Numbers.of(c_high_bits, form.c_type)
+    a, b = _numbers(a_bits[:, :, None], form.a_type), _numbers(b_bits[:, None], form.b_type)
+    c_low, c_high = (_numbers(bits, form.c_type) for bits in (c_low_bits, c_high_bits))
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]
     short = _short_sums(form)
@@ -281,83 +275,76 @@ def _chunk(
     if short is not None:
         least = short.sum_format.fraction_bits
         precision = np.where(c_low_bits != c_high_bits, least, precision)
-    terms = len(a.values) + 1
-
-    leaves = _Leaves(a, b, c_low, c_high)
-    total = leaves.positive + leaves.negative
-    growth = 1 + 2 * terms * 2.0**-precision + _MARGIN
-    positive, negative = leaves.positive * growth, leaves.negative * growth
-    _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), leaves.power))
+    low, high, positive, negative, power = _sums(a, b, c_low, c_high)
+    total = positive + negative
+    growth = 1 + 2 * (len(a.values) + 1) * 2.0**-precision + _MARGIN
+    positive, negative = positive * growth, negative * growth
+    _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), power))
     unit = np.ldexp(1.0, exponent - (1 + precision))
     unit = np.maximum(unit, 2.0 ** (1 - accumulator.bias))
-    error = leaves.error(unit)
+    # The sum over the leaves of max(unit - grid, 0); C that may be several numbers has no grid.
+    differ = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
+    error = np.maximum(unit - np.where(differ, 0.0, c_low.grids), 0.0)
+    part = np.empty_like(error)
+    for left, right in zip(a.grids, b.grids, strict=True):
+        np.multiply(left, right, out=part)
+        np.subtract(unit, part, out=part)
+        error += np.maximum(part, 0.0, out=part)
     # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.
     error = np.where(error > 0.0, (error + total * _MARGIN) * (1 + _MARGIN), 0.0)
-    low = _toward(leaves.low - error, accumulator, np.inf)
-    high = _toward(leaves.high + error, accumulator, -np.inf)
+    low = _toward(low - error, accumulator, np.inf)
+    high = _toward(high + error, accumulator, -np.inf)
 
     greatest = float(np.finfo(_FLOATS[accumulator.name]).max)
     over, under = positive > greatest, negative > greatest
-    nan_ok = over & under
-    low = np.where(over, np.where(under, -np.inf, -negative), np.where(under, -np.inf, low))
-    high = np.where(under, np.where(over, np.inf, positive), np.where(over, np.inf, high))
+    low, high = _overflowing(low, high, positive, negative, over, under)
     if form.d_type != accumulator:
         low = _toward(low, form.d_type, -np.inf)
         high = _toward(high, form.d_type, np.inf)
     elif over.any() or under.any():
         low = _toward(low, accumulator, np.inf)
         high = _toward(high, accumulator, -np.inf)
+    bounds = low, high, over & under
     if a.special or b.special or c_low.special or c_high.special:
-        kept = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
-        flushed = class_sum(a.flushed, b.flushed, c_low.classes, c_high.classes)
-        return with_special((low, high, nan_ok), over, under, kept, flushed)
-    return low, high, nan_ok
+        classes = c_low.classes, c_high.classes
+        kept = class_sum(a.classes, b.classes, *classes)
+        x, y = (np.where(one.subnormal, np.float32(0), one.classes) for one in (a, b))
+        return with_special(bounds, over, under, kept, class_sum(x, y, *classes))
+    return bounds
 
 
-class _Leaves:
-    """The products and C of every output: their sums, magnitudes and grids."""
+def _sums(
+    a: _Numbers, b: _Numbers, c_low: _Numbers, c_high: _Numbers
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return sums of the products and C of each output over all choices of flushing.
 
-    def __init__(self, a: _Numbers, b: _Numbers, c_low: _Numbers, c_high: _Numbers) -> None:
-        self.a, self.b = a, b
-        self.low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
-        """Least exact sum over all choices of flushing."""
-        self.high = np.where(c_high.subnormal, np.maximum(c_high.values, 0.0), c_high.values)
-        self.positive = np.maximum(c_high.values, 0.0)
-        self.negative = np.maximum(-c_low.values, 0.0)
-        """Minus the sum of the negative leaves."""
-        apart = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
-        self.positive[apart & np.isposinf(c_high.classes)] = np.inf
-        self.negative[apart & np.isneginf(c_low.classes)] = np.inf
-        self.grid = np.where(apart, 0.0, c_low.grids)
-        """Grid of the element of C; 0, finer than any, where C may be several numbers."""
-        subnormal = bool(a.subnormal.any() or b.subnormal.any())
-        self.power = np.zeros_like(self.low)
-        """2^E; 0 where no leaf is below its own exponent."""
-        if subnormal or c_low.subnormal.any() or c_high.subnormal.any():
-            self.power = np.maximum(c_low.powers, c_high.powers)
-        part = np.empty_like(self.low)
-        for k in range(len(a.values)):
-            product = a.values[k] * b.values[k]
-            self.positive += np.maximum(product, 0.0, out=part)
-            self.negative -= np.minimum(product, 0.0, out=part)
-            if subnormal:
-                np.maximum(self.power, a.powers[k] * b.powers[k], out=self.power)
-                loose = a.subnormal[k] | b.subnormal[k]
-                self.low += np.where(loose, np.minimum(product, 0.0), product)
-                self.high += np.where(loose, np.maximum(product, 0.0), product)
-            else:
-                self.low += product
-                self.high += product
-
-    def error(self, unit: Floats) -> Floats:
-        """Return W, the sum over the leaves of max(unit - grid, 0)."""
-        error = np.maximum(unit - self.grid, 0.0)
-        part = np.empty_like(error)
-        for left, right in zip(self.a.grids, self.b.grids, strict=True):
-            np.multiply(left, right, out=part)
-            np.subtract(unit, part, out=part)
-            error += np.maximum(part, 0.0, out=part)
-        return error
+    The least and the greatest; those of the positive leaves, and minus those of the negative ones;
+    and 2^E, which is 0 where no leaf is below its own exponent.
+    """
+    low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
+    high = np.where(c_high.subnormal, np.maximum(c_high.values, 0.0), c_high.values)
+    differ = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
+    positive, negative = _signed_parts(
+        c_low.values, c_high.values, differ, c_low.classes, c_high.classes
+    )
+    subnormal = bool(a.subnormal.any() or b.subnormal.any())
+    power = np.zeros_like(low)
+    if subnormal or c_low.subnormal.any() or c_high.subnormal.any():
+        power = np.maximum(c_low.powers, c_high.powers)
+    part = np.empty_like(low)
+    for k in range(len(a.values)):
+        product = a.values[k] * b.values[k]
+        positive += np.maximum(product, 0.0, out=part)
+        negative -= np.minimum(product, 0.0, out=part)
+        least = most = product
+        if subnormal:
+            np.maximum(power, a.powers[k] * b.powers[k], out=power)
+            loose = a.subnormal[k] | b.subnormal[k]
+            least = np.where(loose, np.minimum(product, 0.0), product)
+            most = np.where(loose, np.maximum(product, 0.0), product)
+        low += least
+        high += most
+    return low, high, positive, negative, power
 
 
 def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
@@ -395,16 +382,19 @@ def permitted(
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
         left, right, addend = (
-            unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+            layouts.unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
         )
         bounds: tuple[NDArray[Any], ...]
         if chosen is None:
             bounds = enclosure(form, left, right, addend)
         else:
-            rows = by_row(left), met(form, right, *chosen), by_row(addend)
-            bounds = tuple(of_rows(end, form.shape.m) for end in enclosure(row_form(form), *rows))
+            rows = layouts.by_row(left), layouts.met(form, right, *chosen), layouts.by_row(addend)
+            bounds = tuple(
+                layouts.of_rows(end, form.shape.m)
+                for end in enclosure(layouts.row_form(form), *rows)
+            )
         # Of several multiplications side by side all tiles of the first come first.
-        group, row, column = np.moveaxis(places(form, "d"), -1, 0)
+        group, row, column = np.moveaxis(layouts.places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
             for end in bounds
@@ -414,7 +404,7 @@ def permitted(
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:
-        open_ = ~defined_rows(form, *chosen)[:, places(form, "d")[..., 1]]
+        open_ = ~layouts.defined_rows(form, *chosen)[:, layouts.places(form, "d")[..., 1]]
         floats = form.a_type.is_float
         most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
         ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]

@@ -9,26 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts import (
-    by_row,
-    bytes_of,
-    defined_rows,
-    holders,
-    is_packed,
-    met,
-    moves,
-    of_rows,
-    pack,
-    row_form,
-    unit,
-    unpack,
-    words_of,
-)
 from oracle.models import Model, model_for
 from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
 from oracle.program.operands import Operation, Place, Use, Word
@@ -48,6 +34,7 @@ EXACT = 0
 """Tag of a byte or an element whose bits are known."""
 UNKNOWN = 0xFF
 """Tag of a byte or an element that may be anything."""
+_ALL_UNKNOWN = np.uint32(UNKNOWN * 0x01010101)
 BOUNDED = 1
 """Tag of an element that lies between its low and its high bound."""
 BOUNDED_OR_NAN = 3
@@ -71,24 +58,27 @@ def byte_tags(name: str, *, nan: bool) -> NDArray[np.uint8]:
     return (first + 2 * np.arange(element_size(name))).astype(np.uint8)
 
 
-def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
-    """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes."""
-    dtype = np.dtype(f"<u{type_.bits // 8}")
-    # NumPy 2.5 takes a Python integer above 2^63 for a C long here.
-    ones = np.full((), np.iinfo(dtype).max, dtype)
-    words = np.where(tags == UNKNOWN, ones, np.zeros((), dtype))
+def _bounded_tags(type_: Format) -> Iterator[tuple[int, Any]]:
+    """Yield tags of bounded elements, with the word of the tags of their bytes."""
     if type_.name in FLOATS:
         for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
-            words[tags == tag] = byte_tags(type_.name, nan=nan).view(dtype)[0]
+            yield tag, byte_tags(type_.name, nan=nan).view(f"<u{type_.bits // 8}")[0]
+
+
+def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
+    """Turn tags of elements of at least 8 bits into words whose bytes are the tags of the bytes."""
+    words = np.repeat(np.where(tags == UNKNOWN, tags, EXACT)[..., None], type_.bits // 8, axis=-1)
+    words = words.view(f"<u{type_.bits // 8}")[..., 0]
+    for tag, word in _bounded_tags(type_):
+        words[tags == tag] = word
     return words
 
 
 def gather(words: NDArray[Any], type_: Format) -> NDArray[np.uint8]:
     """Turn words of the tags of memory into tags of elements; what is torn is unknown."""
     tags = np.where(words == 0, EXACT, UNKNOWN).astype(np.uint8)
-    if type_.name in FLOATS:
-        for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
-            tags[words == byte_tags(type_.name, nan=nan).view(words.dtype)[0]] = tag
+    for tag, word in _bounded_tags(type_):
+        tags[words == word] = tag
     return tags
 
 
@@ -167,7 +157,7 @@ class BoundedWarps(Warps):
     ) -> Planes:
         form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
         a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
-        bits = unpack(form, "d", exact)
+        bits = layouts.unpack(form, "d", exact)
         if e is None:
             found = self._product(form, a, b, c, bits)
         else:
@@ -176,7 +166,7 @@ class BoundedWarps(Warps):
         registers = {}
         for plane in self.PLANES:
             registers[plane] = np.empty_like(exact)
-            pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
+            layouts.pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
         return registers
 
     def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
@@ -195,19 +185,21 @@ class BoundedWarps(Warps):
         """Return the matrices D of an A that metadata place: unknown where these are unclear."""
         form, selector = step.form, step.selector or 0
         metadata = e["bits"][..., 0]
-        a, c, d = ({name: by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3))
-        b = {name: met(form, one, metadata, selector) for name, one in matrices[1].items()}
-        found = self._product(row_form(form), a, b, c, d["bits"])
-        known = defined_rows(form, metadata, selector)
+        a, c, d = (
+            {name: layouts.by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3)
+        )
+        b = {name: layouts.met(form, one, metadata, selector) for name, one in matrices[1].items()}
+        found = self._product(layouts.row_form(form), a, b, c, d["bits"])
+        known = layouts.defined_rows(form, metadata, selector)
         self.undefined[...] |= ~known.all(axis=1)
-        known &= (e["tag"][:, holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
-        found = {name: of_rows(one, form.shape.m) for name, one in found.items()}
+        known &= (e["tag"][:, layouts.holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
+        found = {name: layouts.of_rows(one, form.shape.m) for name, one in found.items()}
         found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))
         return found
 
     def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
-        matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
+        matrix = {plane: layouts.unpack(form, operand, registers[plane]) for plane in self.PLANES}
         words = matrix["tag"]
         matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
         return _filled(matrix)
@@ -228,12 +220,8 @@ class BoundedWarps(Warps):
             "high": np.where(empty, np.float32(-np.inf), high).view(np.uint32),
         }
         halves = spread(tags, FORMATS[step.type]).astype(np.uint32)
-        return {
-            "bits": packed(step, source["bits"]),
-            "low": packed(step, ends["low"]),
-            "high": packed(step, ends["high"]),
-            "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
-        }
+        made = {name: packed(step, plane) for name, plane in (source | ends).items()}
+        return made | {"tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16)}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
         """Return what lanes compute: unknown where they read what is not exact; note open bits."""
@@ -249,29 +237,25 @@ class BoundedWarps(Warps):
         self.undefined[...] |= (unknown & ~inexact).any(axis=1)
         unknown = unknown | inexact
         made = _exactly(bits, np.uint32)
-        made["tag"][unknown] = UNKNOWN * 0x01010101
+        made["tag"][unknown] = _ALL_UNKNOWN
         return made
 
     def load_rows(self, step: RowAccess) -> Planes:
         """Return what ldmatrix loads; only what stays together in a register stays bounded."""
         registers = super().load_rows(step)
-        if is_packed(step.form):
+        if layouts.is_packed(step.form):  # narrower than a byte: where a row is unclear, all are
             memory, rows = self.rows(step)
-            tags = np.take(memory["tag"], rows, axis=1)
-            torn = (tags != EXACT).any(axis=-1, keepdims=True)
-            tags[...] = np.where(torn, np.uint8(UNKNOWN), tags)
-            # A byte for each element, of rows that are of one tag.
-            tags = np.resize(tags[..., :1], (*tags.shape[:-1], step.form.shape.n))
-            registers["tag"] = words_of(tags.reshape(len(tags), -1)[:, moves(step.form)])
+            unclear = (memory["tag"][:, rows.ravel()] != EXACT).any(axis=1)
+            registers["tag"] = np.where(
+                unclear[:, None, None], _ALL_UNKNOWN, np.zeros_like(registers["bits"])
+            )
         return {**registers, "tag": _together(step.form, registers["tag"])}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
-        tags = _together(step.form, registers["tag"])
-        super().store_rows(step, {**registers, "tag": tags})
+        super().store_rows(step, registers | {"tag": _together(step.form, registers["tag"])})
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        tags = _together(step.form, registers["tag"])
-        return super().move(step, {**registers, "tag": tags})
+        return super().move(step, registers | {"tag": _together(step.form, registers["tag"])})
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         if step.operation is Operation.COPY:
@@ -310,9 +294,9 @@ def _ends(matrix: Planes, type_: Format) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _together(form: Form, tags: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return tags of registers with what an instruction tears apart turned to unknown."""
-    bytes_ = bytes_of(tags)
-    whole = without_torn(bytes_.reshape(*bytes_.shape[:-1], -1, unit(form)))
-    return words_of(whole.reshape(bytes_.shape))
+    bytes_ = layouts.bytes_of(tags)
+    whole = without_torn(bytes_.reshape(*bytes_.shape[:-1], -1, layouts.unit(form)))
+    return layouts.words_of(whole.reshape(bytes_.shape))
 
 
 def _exactly(bits: NDArray[Any], tags: type[np.unsignedinteger[Any]]) -> Planes:
@@ -343,15 +327,8 @@ def _bounded(
     single = (least == most) & (least != 0) & ~nan
     tags[single] = EXACT
     tags[unknown] = UNKNOWN
-    patterns = least.view(type_.raw)
-    return _filled(
-        {
-            "bits": np.where(single, patterns, bits),
-            "low": patterns,
-            "high": most.view(type_.raw),
-            "tag": tags,
-        }
-    )
+    low, high = least.view(type_.raw), most.view(type_.raw)
+    return _filled({"bits": np.where(single, low, bits), "low": low, "high": high, "tag": tags})
 
 
 def _reordered(
@@ -361,30 +338,27 @@ def _reordered(
     floats = FLOATS[type_.name]
     ends = [result[plane].view(floats) for plane in ("low", "high")]
     before = [source[plane].view(floats) for plane in ("low", "high")]
-    bounded = (source["tag"] == BOUNDED) | (source["tag"] == BOUNDED_OR_NAN)
-    nan = source["tag"] == BOUNDED_OR_NAN
+    exact, nan = source["tag"] == EXACT, source["tag"] == BOUNDED_OR_NAN
+    bounded = nan | (source["tag"] == BOUNDED)
     empty = bounded & ~(before[0] <= before[1])
     low, high = np.fmin(*ends), np.fmax(*ends)
     if operation is Operation.ABSOLUTE:
         low = np.where((before[0] <= 0) & (before[1] >= 0), floats(0), low)
     if operation in (Operation.MULTIPLY, Operation.ADD):
         nan = nan | np.isnan(ends[0]) | np.isnan(ends[1])
-        number = np.array(constant, dtype=type_.raw).view(floats)
-        if not np.isfinite(number):
+        if not np.isfinite(np.array(constant, dtype=type_.raw).view(floats)):
             # between its bounds, an element may be a number that makes the operation invalid
             nan = nan | bounded
             low, high = np.where(bounded, floats(-np.inf), low), np.where(bounded, np.inf, high)
+        # A NaN made from an exact element has open bits, unless only the sign is moved.
+        nan = np.where(exact, np.isnan(result["bits"].view(floats)), nan)
     empty = empty | np.isnan(low)
     low, high = np.where(empty, floats(np.inf), low), np.where(empty, floats(-np.inf), high)
-    # A NaN made from an exact element has open bits, unless the operation only moves the sign.
-    computed = operation in (Operation.MULTIPLY, Operation.ADD)
-    made = (source["tag"] == EXACT) & np.isnan(result["bits"].view(floats)) & computed
-    tags = np.where(bounded, np.where(nan, np.uint8(BOUNDED_OR_NAN), source["tag"]), source["tag"])
     return {
         "bits": result["bits"],
         "low": low.astype(floats).view(type_.raw),
         "high": high.astype(floats).view(type_.raw),
-        "tag": np.where(made, np.uint8(BOUNDED_OR_NAN), tags),
+        "tag": np.where((bounded | exact) & nan, np.uint8(BOUNDED_OR_NAN), source["tag"]),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle import layouts
 from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
@@ -26,25 +27,7 @@ from oracle.isa.lookup import (
     selectors_of,
 )
 from oracle.isa.targets import DEFAULT_TARGET
-from oracle.layouts import (
-    Given,
-    Tile,
-    by_row,
-    check_batch,
-    check_operands,
-    chunks,
-    expanded,
-    load_rows,
-    met,
-    moved,
-    of_rows,
-    pack,
-    read,
-    rows_met,
-    store_rows,
-    unpack,
-    write,
-)
+from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.lane_code import LaneCode, run_lanes
 from oracle.program.operands import Fragment, Place, Register, Use, Word
@@ -104,7 +87,7 @@ def multiply(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
     """Do what `mma` does, for a form and a model; with one leading dimension tiles lie last."""
-    leading = check_operands(form, a, b, c)
+    leading = layouts.check_operands(form, a, b, c)
     size = (prod(leading), form.shape.m, form.shape.n)
     if form.a_type.is_float:
         result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
@@ -112,7 +95,7 @@ def multiply(
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = own_scratch()
-    for part, left, right, start in chunks(form, chunk_tiles(form), a, b, c):
+    for part, left, right, start in layouts.chunks(form, chunk_tiles(form), a, b, c):
         result[part] = product(form, left, right, start, model, scratch)
     if len(leading) == 1:
         return result
@@ -135,7 +118,7 @@ def chunk_tiles(form: Form) -> int:
 
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+    *, keeps_c: bool = True,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
@@ -158,7 +141,7 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c)
     return d.transpose(2, 0, 1)
 
 
@@ -212,30 +195,28 @@ def multiply_lanes(
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size = chunk_tiles(form)
-    # Whether `dot_product` can be told which rows of B a sparse A of floats meets; not of tf32.
-    gathers = metadata is not None and form.a_type.is_float and form.a_type.bits < 32
-    if metadata is not None and form.a_type.is_float and not gathers:
+    by_rows = metadata is not None and form.a_type.is_float
+    if by_rows:
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
-        left, right = (
-            unpack(form, name, words[part], scratch) for name, words in (("a", a), ("b", b))
+        left, right, addend = (
+            layouts.unpack(form, name, words[part], scratch)
+            for name, words in (("a", a), ("b", b), ("c", c))
         )
-        addend = unpack(form, "c", c[part], scratch)
-        by_rows, rows = False, None
         if metadata is not None:
             chosen = metadata[0][part], metadata[1]
-            if gathers:
-                rows = rows_met(form, *chosen).T
-            elif form.a_type.is_float:
+            if by_rows:
                 # Each row of A meets rows of B of its own. A place that is not chosen is no term of
                 # the sum: it has no exponent (measured on H200, 2026-11-23).
-                right, by_rows = met(form, right, *chosen), True
-                left, addend = by_row(left), by_row(addend)
+                right = layouts.met(form, right, *chosen)
+                left, addend = layouts.by_row(left), layouts.by_row(addend)
             else:
-                left = expanded(form, left, *chosen)
-        d = product(form, left, right, addend, model, scratch, keeps_c=False, rows=rows)
-        pack(form, of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch)
+                left = layouts.expanded(form, left, *chosen)
+        d = product(form, left, right, addend, model, scratch, keeps_c=False)
+        layouts.pack(
+            form, layouts.of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch
+        )
     return result
 
 
@@ -246,10 +227,10 @@ def flat_operands(
     """Check registers; return leading dimensions, and operands and metadata with one of them."""
     given = {"a": a, "b": b, "c": c}
     sizes = {name: (LANES, form.words(name)) for name in given}
-    registers: list[Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
+    registers: list[layouts.Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
     if form.has_metadata:
         registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
-    leading = check_batch(*registers)
+    leading = layouts.check_batch(*registers)
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
@@ -360,7 +341,7 @@ class Warps:
         tile = Tile(matrix=holds.matrix, layout="row")
         number = constant.to_bytes(holds.bits // 8, "little")
         line = np.frombuffer(number * (tile.extent // len(number)), np.uint8)
-        matrix = np.ascontiguousarray(read(line[None], 0, tile))
+        matrix = np.ascontiguousarray(layouts.read(line[None], 0, tile))
         return {"bits": np.repeat(matrix, self.count, axis=0)}
 
     def set_registers(self, step: Scalar) -> Planes:
@@ -374,12 +355,15 @@ class Warps:
         # As the arithmetic wants them: floats with the warp last and, of multiplicands, k first.
         order = (2, 1, 0) if matrix.operand == "a" else (1, 2, 0)
         order = order if matrix.type.is_float else (0, 1, 2)
-        return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
+        return {
+            plane: in_order(layouts.read(memory[plane], offset, tile), order)
+            for plane in self.PLANES
+        }
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
         memory, offset = self.at(step.memory.place)
         for plane in self.PLANES:
-            write(memory[plane], offset, step.tile, matrix[plane])
+            layouts.write(memory[plane], offset, step.tile, matrix[plane])
 
     def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
         return {"bits": multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)}
@@ -402,15 +386,15 @@ class Warps:
 
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)
-        return {plane: load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+        return {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
         memory, rows = self.rows(step)
         for plane in self.PLANES:
-            store_rows(step.form, memory[plane], rows, registers[plane])
+            layouts.store_rows(step.form, memory[plane], rows, registers[plane])
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        return {plane: moved(step.form, registers[plane]) for plane in self.PLANES}
+        return {plane: layouts.moved(step.form, registers[plane]) for plane in self.PLANES}
 
     def load_registers(self, step: PlainAccess) -> Planes:
         memory, offset = self.at(step.place)

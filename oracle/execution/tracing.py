@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import count
+from operator import mul, ne
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +66,7 @@ class Event:
     """What it made; None for stores, copies and barriers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Written:
+class Written(NamedTuple):
     """Record of the last write to a byte of the image."""
 
     event: Event
@@ -75,25 +77,41 @@ class Written:
     """Column of the matrix, or the register's number."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Trace:
-    """Everything that one warp did."""
+def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
+    """Take one warp through a program on an image, uint8 (image_bytes,); raises as `execute`."""
+    check_defined(program, target=target)
+    images = np.array(image[None], order="C")
+    check_images(program, images)
+    warp = Trace(program, images, model_for(target))
+    run(program.steps, warp)
+    return warp
 
-    model: Model
-    events: Sequence[Event]
-    image: NDArray[np.uint8]
-    """uint8 (image_bytes,) after the program."""
-    _written: NDArray[np.int32]
-    """Of each byte the number of the event that wrote it, and which element it is of."""
+
+class Trace(Warps):
+    """One warp that keeps what passes by, in `events`."""
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        super().__init__(program, images, model)
+        self.events: list[Event] = []
+        self.image = images[0]
+        """uint8 (image_bytes,)."""
+        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
+        self.written = {
+            space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()
+        }
+        """Of each byte the number of the event that wrote it, and which element it is of."""
+        self._makers: dict[Register, int] = {}
 
     def writer(self, byte: int) -> Written | None:
         """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
-        number, cell = self._written[:, byte].tolist()
+        number, cell = self.written["global"][:, byte].tolist()
         if number == _NOBODY:
             return None
-        event = self.events[number]
-        row, column = divmod(cell, _columns(event.step))
-        return Written(event=event, row=row, column=column)
+        step = self.events[number].step
+        columns = (
+            step.form.matrix().columns if accesses_matrix(step) else step.reads[0].holds.registers
+        )
+        return Written(self.events[number], *divmod(cell, columns))
 
     def maker(self, event: Event, name: str | None) -> Event | None:
         """Return the event that made what another read as an operand; None if none did."""
@@ -108,32 +126,8 @@ class Trace:
             event = self.maker(event, event.step.carried)
         return event
 
-
-def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
-    """Take one warp through a program on an image, uint8 (image_bytes,); raises as `execute`."""
-    check_defined(program, target=target)
-    images = np.array(image[None], order="C")
-    check_images(program, images)
-    model = model_for(target)
-    warp = _Recorder(program, images, model)
-    run(program.steps, warp)
-    return Trace(model=model, events=warp.events, image=images[0], _written=warp.written["global"])
-
-
-class _Recorder(Warps):
-    """One warp that keeps what passes by."""
-
-    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
-        super().__init__(program, images, model)
-        self.events: list[Event] = []
-        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
-        self.written = {
-            space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()
-        }
-        """As `Trace._written`."""
-        self._makers: dict[Register, int] = {}
-
     def take(self, step: Straight) -> None:
+        """Take one step, and note what it read and made."""
         number, inputs, makers = len(self.events), dict[str, NDArray[Any]](), dict[str, int]()
         for use in step.reads:
             inputs[use.field] = self.held(use)["bits"][0]
@@ -157,10 +151,8 @@ class _Recorder(Warps):
             )
         )  # fmt: skip
         if copies_bytes(step):
-            written, start = self._bytes(step.source)
-            part = written[:, start : start + step.size].copy()
-            written, start = self._bytes(step.destination)
-            written[:, start : start + step.size] = part
+            (source, start), (target, at) = self._bytes(step.source), self._bytes(step.destination)
+            target[:, at : at + step.size] = source[:, start : start + step.size].copy()
         elif accesses_matrix(step) and step.stores:
             tile = step.tile
             line = np.arange(tile.lines)[:, None]
@@ -185,13 +177,6 @@ class _Recorder(Warps):
     def _bytes(self, place: Place) -> tuple[NDArray[np.int32], int]:
         space = self.program.buffer(place.buffer).space
         return self.written[space], position(self.program, place)
-
-
-def _columns(step: Straight) -> int:
-    if accesses_matrix(step):
-        return step.form.matrix().columns
-    (stored,) = step.reads
-    return stored.holds.registers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,53 +271,42 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
     """Yield how an element of D, a raw pattern, is computed: one addition of products each."""
     a_bits, b_bits = _patterns(given.a, form.a_type), _patterns(given.b, form.b_type)
     c_bits = _patterns(given.c[None], form.c_type)[0]
+    whole = partial(TermSum, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+
+    def term(k: int, value: float | None = None, units: float | None = None) -> Term:
+        return Term(k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value, units=units)
+
     if not form.a_type.is_float:
-        xor = form.op == "xor"
-        products = [
-            int(x != y) if xor else int(x) * int(y) for x, y in zip(given.a, given.b, strict=True)
-        ]
-        terms = [
-            Term(k=k, met=given.rows[k], a=x, b=y, value=product)
-            for k, (x, y, product) in enumerate(zip(a_bits, b_bits, products, strict=True))
-        ]
-        yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+        combine = ne if form.op == "xor" else mul
+        products = (int(combine(int(x), int(y))) for x, y in zip(given.a, given.b, strict=True))
+        yield whole(terms=[*map(term, count(), products)])
     elif form.a_type.name == "f64":
-        before, adds = c_bits, "C"
-        for k, (x, y) in enumerate(zip(a_bits, b_bits, strict=True)):
-            left, right, addend = (np.array([[[one]]], np.uint64) for one in (x, y, before))
-            made = chain(
-                left, right, addend, rounding=form.rounding or "rn", rule=model.double_chain,
-                scratch=own_scratch(),
-            )  # fmt: skip
-            after = int(made[0, 0, 0])
+        before, adds, rounding = c_bits, "C", form.rounding or "rn"
+        for k, bits in enumerate(zip(a_bits, b_bits, strict=True)):
+            operands = (np.array([[[pattern]]], np.uint64) for pattern in (*bits, before))
+            rule: Any = {"rounding": rounding, "rule": model.double_chain, "scratch": own_scratch()}
+            after = int(chain(*operands, **rule)[0, 0, 0])
+            f64 = FORMATS["f64"]
             yield TermSum(
-                terms=[Term(k=k, met=k, a=x, b=y)], before=before, adds=adds, addend=FORMATS["f64"],
-                after=after, total=FORMATS["f64"],
-            )  # fmt: skip
+                terms=[term(k)], before=before, adds=adds, addend=f64, after=after, total=f64
+            )
             before, adds = after, "the sum so far"
     elif model.scalar_for(form) is not None:
-        terms = [
-            Term(k=k, met=given.rows[k], a=x, b=y)
-            for k, (x, y) in enumerate(zip(a_bits, b_bits, strict=True))
-        ]
-        yield TermSum(terms=terms, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+        yield whole(terms=[*map(term, range(len(a_bits)))])
     else:
-        rule = model.dot_for(form)
-        adds = "" if rule.addend.value == "last" else "C"
-        accumulator = rule.accumulator_format
-        for ks, before, after, unit, values in block_sums(given.a, given.b, given.c, rule=rule):
+        dot = model.dot_for(form)
+        adds = "" if dot.addend.value == "last" else "C"
+        accumulator = dot.accumulator_format
+        for ks, before, after, unit, values in block_sums(given.a, given.b, given.c, rule=dot):
             finite = bool(np.isfinite(values).all())
             counts = [float(np.trunc(value / unit)) if finite else None for value in values]
             yield TermSum(
-                terms=[
-                    Term(k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value, units=count)
-                    for k, value, count in zip(ks, values, counts, strict=False)
-                ],
-                before=before, adds=adds, apart=rule.sums is not None, addend=accumulator,
+                terms=[*map(term, ks, values, counts)],
+                before=before, adds=adds, apart=dot.sums is not None, addend=accumulator,
                 after=after, total=accumulator, unit=unit if finite else None,
                 addend_units=counts[-1],
             )  # fmt: skip
-            adds = "" if rule.sums is not None else "the sum so far"
+            adds = "" if dot.sums is not None else "the sum so far"
 
 
 def _patterns(values: NDArray[Any], fmt: Format) -> list[int]:

@@ -54,6 +54,11 @@ class Format:
         return self.name != "e4m3"
 
     @property
+    def one(self) -> int:
+        """Pattern of 1, raw: with the bits behind it that are ignored."""
+        return self.bias << (self.fraction_bits + self.ignored_bits) if self.is_float else 1
+
+    @property
     def infinity(self) -> int:
         """Pattern of an exponent field of ones: of infinity, where there is one."""
         return ((1 << self.exponent_bits) - 1) << (self.bits - 1 - self.exponent_bits)

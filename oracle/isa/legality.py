@@ -10,24 +10,9 @@ from enum import StrEnum
 from functools import cache, lru_cache
 
 from oracle.errors import UsageError
+from oracle.isa import lookup
 from oracle.isa.forms import ROW_BYTES, Form, kind_of
-from oracle.isa.lookup import (
-    DIRECTIVES,
-    INSTRUCTIONS,
-    METADATA,
-    OTHERS,
-    STORAGE,
-    Instruction,
-    deprecations,
-    form_spelt,
-    forms_by_opcode,
-    mnemonic_of,
-    needs_aligned,
-    refusals,
-    selectors_of,
-    spellings,
-    vocabulary,
-)
+from oracle.isa.lookup import INSTRUCTIONS, refusals
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
@@ -131,7 +116,7 @@ Key = tuple[str, ...]
 class Resolution:
     """What an opcode spells."""
 
-    mnemonic: str | None
+    row: lookup.Instruction | None
     """None if the opcode is of another instruction."""
     form: Form | None
     candidates: tuple[Form, ...]
@@ -139,29 +124,19 @@ class Resolution:
     aligned: bool
     faults: tuple[Reason, ...]
 
-    @property
-    def fragments(self) -> str:
-        """Section that says how many registers the vectors have."""
-        return INSTRUCTIONS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
-
-    @property
-    def section(self) -> str:
-        """Section of the page of the instruction."""
-        return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
-
 
 def resolve(opcode: str) -> Resolution:
     """Resolve an opcode, such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"."""
-    form = form_spelt(opcode)
+    form = lookup.form_spelt(opcode)
     if form is not None:
-        return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
-    mnemonic = mnemonic_of(opcode)
+        return Resolution(INSTRUCTIONS[form.mnemonic], form, (form,), ".aligned" in opcode, ())
+    mnemonic = lookup.mnemonic_of(opcode)
     if mnemonic is None:
         text = f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers"
         fault = Reason(text, _INSTRUCTIONS, Rule.INSTRUCTION)
         return Resolution(None, None, (), False, (fault,))
     texts = opcode[len(mnemonic) :].split(".")[1:]
-    row, words = INSTRUCTIONS[mnemonic], vocabulary(mnemonic)
+    row, words = INSTRUCTIONS[mnemonic], lookup.vocabulary(mnemonic)
     slots: dict[str, list[str]] = defaultdict(list)
     for text in texts:
         if text in words:
@@ -170,18 +145,18 @@ def resolve(opcode: str) -> Resolution:
         Reason(text, row.section, rule) for text, rule in _opcode_faults(row, texts, slots)
     )
     if faults:
-        return Resolution(mnemonic, None, (), "aligned" in slots, faults)
+        return Resolution(row, None, (), "aligned" in slots, faults)
     key = _key(row, slots)
     form = _forms(mnemonic).get(key)
     if form is not None:
-        return Resolution(mnemonic, None, (form,), "aligned" in slots, (order_of(form),))
+        return Resolution(row, None, (form,), "aligned" in slots, (order_of(form),))
     nearest, text = _nearest(mnemonic, key)
     fault = Reason(text, row.section, Rule.COMBINATION)
-    return Resolution(mnemonic, None, nearest, "aligned" in slots, (fault,))
+    return Resolution(row, None, nearest, "aligned" in slots, (fault,))
 
 
 def _opcode_faults(
-    row: Instruction, texts: list[str], slots: dict[str, list[str]]
+    row: lookup.Instruction, texts: list[str], slots: dict[str, list[str]]
 ) -> Iterator[tuple[str, Rule]]:
     """Say which qualifiers there are not, too many or too few, `slots` being those of each kind."""
     known = {text for given in slots.values() for text in given}
@@ -204,7 +179,8 @@ def _opcode_faults(
 def order_of(form: Form) -> Reason:
     """Say in which order the page has the qualifiers of a form, where an opcode has another."""
     orders = dict.fromkeys(
-        ".".join(("", *(slot.text for slot in slots if slot.text))) for slots in spellings(form)
+        ".".join(("", *(slot.text for slot in slots if slot.text)))
+        for slots in lookup.spellings(form)
     )
     text = "the qualifiers stand in another order than the page has them: " + " or ".join(orders)
     return Reason(text, form.section, Rule.ORDER)
@@ -218,7 +194,7 @@ def _forms(mnemonic: str) -> dict[Key, Form]:
     }
 
 
-def _key(row: Instruction, slots: dict[str, list[str]]) -> Key:
+def _key(row: lookup.Instruction, slots: dict[str, list[str]]) -> Key:
     """Place the qualifiers, in their order, into the slots of the page's syntax."""
     waiting = {kind: list(texts) for kind, texts in slots.items()}
     implicit = row.implicit_types and len(slots["type"]) == 2
@@ -294,7 +270,7 @@ _COMMENT = re.compile(r"/\*(?:.*?\*/|(?P<endless>.*))|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(
     rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
-_DIRECTIVE = re.compile(rf"\.(?:{'|'.join(DIRECTIVES)})\b", re.ASCII)
+_DIRECTIVE = re.compile(rf"\.(?:{'|'.join(lookup.DIRECTIVES)})\b", re.ASCII)
 _LABELS = re.compile(rf"(?:{_IDENTIFIER}\s*:(?!:)\s*)+", re.ASCII)
 _OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
 _REGISTER = re.compile(_IDENTIFIER, re.ASCII)
@@ -341,7 +317,7 @@ def verdict_of(
     match = _HEAD.match(text)
     if _beside(text, match) is not None:
         return Verdict.NOT_JUDGED
-    if match is None or form_spelt(match[1]) is None:
+    if match is None or lookup.form_spelt(match[1]) is None:
         return Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
@@ -366,7 +342,7 @@ def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
     elif head is not None and (
-        head[1].split(".")[0] in OTHERS
+        head[1].split(".")[0] in lookup.OTHERS
         or (head[1].startswith("mma.") and _UNJUDGED.search(head[1].removeprefix("mma")))
     ):
         what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
@@ -387,8 +363,8 @@ def _explain(instruction: str, module: Module) -> Explanation:
         return Explanation(instruction, Verdict.ILLEGAL, (reason,))
     resolution, reasons, remarks = _judge_opcode(match[1], module)
     form, undefined = resolution.form, list[Reason]()
-    if resolution.mnemonic is not None:
-        wrong, undefined = _judge_operands(resolution, resolution.mnemonic, text[match.end() :])
+    if resolution.row is not None:
+        wrong, undefined = _judge_operands(resolution, resolution.row, text[match.end() :])
         reasons = (*reasons, *wrong)
     if reasons:
         return Explanation(instruction, Verdict.ILLEGAL, reasons, (), form)
@@ -419,7 +395,7 @@ def _judge_opcode(
             for text, section in refusals(first, module)
             if (text, section) in shared
         ]
-        if not resolution.aligned and needs_aligned(first, module):
+        if not resolution.aligned and lookup.needs_aligned(first, module):
             since = INSTRUCTIONS[first.mnemonic].aligned_since
             text = (
                 f"Modifier .aligned is required{f' from PTX ISA {since} onwards' if since else ''}."
@@ -427,7 +403,7 @@ def _judge_opcode(
             reasons.append(Reason(text, first.section, Rule.MISSING_QUALIFIER))
     if form is None:
         return resolution, tuple(reasons), ()
-    if opcode not in forms_by_opcode():
+    if opcode not in lookup.forms_by_opcode():
         remarks.append(order_of(form))
     if (
         module.target.number == 89
@@ -436,7 +412,7 @@ def _judge_opcode(
         and (form.a_type.bits, form.d_type.name) == (8, "f32")
     ):
         remarks.append(Reason(_SHORT_SUMS, form.section, Rule.PRECISION))
-    for text, section in deprecations(form, module):
+    for text, section in lookup.deprecations(form, module):
         remarks.append(Reason(text, section, Rule.DEPRECATED))
     if not module.exists:
         text = f"target {module.target.name} is unknown to PTX ISA version {module.version}"
@@ -445,21 +421,22 @@ def _judge_opcode(
 
 
 def _judge_operands(
-    resolution: Resolution, mnemonic: str, text: str
+    resolution: Resolution, row: lookup.Instruction, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    section = resolution.section
-    operands = _split(text)
+    section, operands = row.section, _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = INSTRUCTIONS[mnemonic].operands
+    kinds = row.operands
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
         listed = ", ".join(kinds) + (", the stride optional" if "stride" in kinds else "")
-        text = f"{mnemonic} takes {count} operands ({listed}), not {len(operands)}"
+        text = f"{row.mnemonic} takes {count} operands ({listed}), not {len(operands)}"
         return [Reason(text, section, Rule.OPERANDS)], []
     given = dict(zip(kinds, operands, strict=False))
-    wrong = [one for kind in given for one in _faults(kind, given[kind], resolution)]
+    wrong = [
+        one for kind in given for one in _faults(kind, given[kind], resolution.candidates, row)
+    ]
     if wrong or resolution.form is None:
         return wrong, []
     return [], [*_undefined(resolution.form, given)]
@@ -485,9 +462,14 @@ def _split(text: str) -> list[str] | None:
     return operands
 
 
-def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
-    section = resolution.section
-    value, is_register = _integer(operand), _REGISTER.fullmatch(operand) is not None
+def _faults(
+    kind: str, operand: str, candidates: tuple[Form, ...], row: lookup.Instruction
+) -> Iterator[Reason]:
+    section, value, is_register = (
+        row.section,
+        _integer(operand),
+        _REGISTER.fullmatch(operand) is not None,
+    )
     match kind:
         case "p":
             match = _ADDRESS.fullmatch(operand)
@@ -523,12 +505,12 @@ def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]
                 if not _REGISTER.fullmatch(item):
                     text = f"{item!r} in operand {kind} is not the name of a register"
                     yield Reason(text, section, Rule.REGISTER)
-            counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
+            counts = sorted({form.vectors[kind].registers for form in candidates})
             if counts and len(registers) not in counts:
                 given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
                 known = " or ".join(map(str, counts))
                 text = f"operand {kind} has {given}; the fragment has {known}"
-                yield Reason(text, resolution.fragments, Rule.REGISTERS)
+                yield Reason(text, row.fragments, Rule.REGISTERS)
 
 
 def _integer(text: str) -> int | None:
@@ -550,7 +532,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
     alignment, section = ROW_BYTES, form.section
     if form.is_access:
         matrix = form.matrix()
-        alignment, section = matrix.fragment_bytes, STORAGE
+        alignment, section = matrix.fragment_bytes, lookup.STORAGE
         stride, default = _integer(operands.get("stride", "")), matrix.default_stride(form.layout)
         if stride is not None and stride < default:
             text = f"stride {stride} is below the default of {default} elements, which is undefined"
@@ -558,15 +540,15 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
         elif stride is not None and not matrix.has_aligned_lines(form.layout, stride):
             apart = f"{stride * matrix.type.bits / 8:g}"
             text = f"stride {stride} puts rows {apart} bytes apart, not a multiple of {alignment}"
-            yield Reason(f"{text}, the fragment's size", STORAGE, Rule.ALIGNMENT)
+            yield Reason(f"{text}, the fragment's size", lookup.STORAGE, Rule.ALIGNMENT)
     if "selector" in operands:
-        selector, known = _integer(operands["selector"]), selectors_of(form)
+        selector, known = _integer(operands["selector"]), lookup.selectors_of(form)
         if selector not in known:
             text = (
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, METADATA, Rule.SELECTOR)
+            yield Reason(text, lookup.METADATA, Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice, permutations, product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -281,17 +281,6 @@ def fit(evidence: ProbeEvidence) -> Fit:
     return (_Search if evidence.types.startswith("f64") else _Floats)(evidence).fit()
 
 
-def _joined(one: MeasuredFigure, other: MeasuredFigure | None) -> MeasuredFigure:
-    if other is None:
-        return one
-    values = (*one.others, other.value, *other.others)
-    return MeasuredFigure(
-        value=one.value,
-        others=tuple(dict.fromkeys(each for each in values if each != one.value)),
-        refuting=min(one.refuting, other.refuting),
-    )
-
-
 class _Search:
     """The search for the figures of a unit; this one is that of f64."""
 
@@ -318,7 +307,6 @@ class _Search:
         return ((families, self.free(*names)) for families, names in _OF_DOUBLES)
 
     def free(self, *names: str) -> Change:
-
         def changes(values: Values) -> Iterator[Values]:
             present = [name for name in names if name in values]
             for chosen in product(*(self.every[name] for name in present)):
@@ -331,10 +319,6 @@ class _Search:
 
     def moved(self, best: Values) -> Iterator[Values]:
         return ({**best, name: one} for name, all_ in self.every.items() for one in all_)
-
-    def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
-        """Yield hypotheses that explain everything, too; no change of one figure leads there."""
-        return iter(())
 
     def fit(self) -> Fit:
         beam = [self.consistent(self.start())]
@@ -351,11 +335,7 @@ class _Search:
             best, count = again, fewer
         if count:
             return Fit(figures={}, contradiction=self.evidence.contradiction(best))
-        best, *rivals = sorted([best, *islice(self.rivals(best), 1)], key=len)
-        found = self.findings(best)
-        for rival in map(self.findings, rivals):
-            found = {name: _joined(one, rival.get(name)) for name, one in found.items()}
-        return Fit(figures=found)
+        return Fit(figures=self.findings(best))
 
     def narrowed(
         self, beam: list[dict[str, Any]], families: Sequence[str], change: Change
@@ -380,8 +360,7 @@ class _Search:
 
     def best(self, beam: Sequence[Values]) -> tuple[dict[str, Any], int]:
         counts = [self.evidence.differing(values) for values in beam]
-        index = int(np.argmin(counts))
-        return dict(beam[index]), counts[index]
+        return dict(beam[int(np.argmin(counts))]), min(counts)
 
     def findings(self, best: dict[str, Any]) -> dict[str, MeasuredFigure]:
         found = {}
@@ -508,15 +487,3 @@ class _Floats(_Search):
             changed = {name: best[name] + by for name in counted}
             if all(changed[name] in self.every[name] for name in counted):
                 yield {**best, "product_exponent": one, **changed}
-
-    def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
-        # With the sum in another format, whose rounding goes with it.
-        roundings = self.evidence.part(("rounding",))
-        for accumulator in self.every["accumulator"]:
-            if accumulator == best["accumulator"]:
-                continue
-            changed = self.consistent({**best, "accumulator": accumulator})
-            for some in self.free("rounding", "addition", "narrowing")(changed):
-                rival = {**changed, **some}
-                if not roundings.differing(rival) and not self.best([rival])[1]:
-                    yield rival

@@ -89,9 +89,6 @@ class Word:
     place: Place
     mask: int
 
-    def __post_init__(self) -> None:
-        check_range(self.mask, 0, (1 << 32) - 1, "mask of a word")
-
     def __str__(self) -> str:
         return f"(word at {self.place} & {self.mask:#x})"
 
@@ -248,13 +245,7 @@ class Operation(StrEnum):
     @property
     def takes_constant(self) -> bool:
         """Whether the operation has a constant operand."""
-        return self in (
-            Operation.MULTIPLY,
-            Operation.ADD,
-            Operation.AND,
-            Operation.OR,
-            Operation.XOR,
-        )
+        return self in ("multiply", "add", "and", "or", "xor")
 
     def accepts(self, type_: Format) -> bool:
         """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
@@ -455,7 +446,8 @@ class StepBase:
     @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         """Bytes of buffers that are read."""
-        return ()
+        place = self.uniform.place if isinstance(self.uniform, Word) else None
+        return () if place is None else (Span.block(place.buffer, place.offset, WORD_BYTES),)
 
     @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
@@ -482,6 +474,9 @@ class StepBase:
         """Steps inside, by the field that holds them."""
         return {}
 
+    def __str__(self) -> str:
+        return self.action
+
     def changed(self, **changes: Any) -> Self:
         """Return the step with other fields."""
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
@@ -505,36 +500,19 @@ class Way(StrEnum):
     ADDRESS = "with the address of the load among its registers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Overlap:
-    """One way in which the operands of a step share registers."""
-
-    operand: str
-    """Field of the step: "d", "registers", ..."""
-    other: str
-    """The other operand; "" where one shares with itself."""
-    way: Way
-
-    def __str__(self) -> str:
-        if not self.other:
-            return f"{self.operand.upper()} {self.way}"
-        return f"{self.operand.upper()} and {self.other.upper()} {self.way}"
-
-
-def overlaps(step: StepBase, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
-    """Return how operands of a step share registers; `shared`: `Program.shared_banks`."""
-    found: list[Overlap] = []
+def overlaps(step: StepBase, shared: Collection[tuple[str, int]]) -> tuple[str, ...]:
+    """Say how operands of a step share registers; `shared`: `Program.shared_banks`."""
+    found: list[str] = []
     for use in step.uses:
         different = len(set(use.registers))
         if different < len(use.registers):
-            way = Way.ONE if different == 1 else Way.REPEATED
-            found.append(Overlap(operand=use.field, other="", way=way))
+            found.append(f"{use.field.upper()} {Way.ONE if different == 1 else Way.REPEATED}")
         if use.written and step.address is not None:
-            found.append(Overlap(operand=use.field, other="", way=Way.ADDRESS))
+            found.append(f"{use.field.upper()} {Way.ADDRESS}")
     # D is the operand that is compared; so a step's result comes first in each pair.
     for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
-        if (met := way_of(one, other, shared)) is not None:
-            found.append(Overlap(operand=one.field, other=other.field, way=met))
+        if (way := way_of(one, other, shared)) is not None:
+            found.append(f"{one.field.upper()} and {other.field.upper()} {way}")
     return tuple(found)
 
 

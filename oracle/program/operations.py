@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic import conversions
 from oracle.isa.forms import Format, FormatKind, Matrix
 from oracle.program.operands import (
     Fragment,
@@ -26,16 +27,13 @@ from oracle.program.operands import (
 )
 
 FLOATS: dict[str, type[np.floating[Any]]] = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-}
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
 """NumPy types of the formats that registers compute in."""
 
-CANONICAL_NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF, "f64": 0xFFF8_0000_0000_0000}
+CANONICAL_NAN = {**conversions.CANONICAL_NAN, "f64": 0xFFF8_0000_0000_0000}
 """What `mul` and `add` return for an invalid operation, and, in f16 and f32, for NaN operands.
-PTX leaves it open (9.7.3). f16, f32: as wmma.mma returns them on an H200; f64: what its fused
-multiply-add returns for 0 x inf (2026-11). Not measured for `mul` and `add` themselves."""
+PTX leaves it open (9.7.3). f64: what an H200's fused multiply-add returns for 0 x inf (2026-11)."""
 
 
 def apply(

@@ -16,7 +16,6 @@ from oracle.program.lane_code import LaneCode, Statement, run_lanes
 from oracle.program.operands import (
     COUNTS,
     OFFSETS,
-    WORD_BYTES,
     Fragment,
     Held,
     Place,
@@ -419,9 +418,6 @@ class Barrier(StepBase):
 
     action: ClassVar[str] = "barrier"
 
-    def __str__(self) -> str:
-        return "barrier"
-
 
 def _nesting(steps: tuple[Step, ...]) -> int:
     """Branches and loops around the innermost of some steps."""
@@ -429,30 +425,20 @@ def _nesting(steps: tuple[Step, ...]) -> int:
     return max(inside, default=0)
 
 
-class _Nested(StepBase):
-    """A step that a word of the image, or a constant, steers, with steps inside."""
-
-    def _check(self, high: int) -> None:
-        # Checked as each step is made, so that no step is ever nested deeper.
-        nesting = max(1 + _nesting(steps) for steps in self.blocks.values())
-        text = f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible"
-        check(nesting <= MAX_NESTING, text)
-        value = self.uniform
-        if isinstance(value, Word):
-            check_range(value.mask, 0, high, f"mask of a word that steers a {self.action}")
-        else:
-            check_range(value or 0, 0, high, f"what steers a {self.action}")
-
-    @cached_property
-    def bytes_read(self) -> tuple[Span, ...]:
-        value = self.uniform
-        if not isinstance(value, Word):
-            return ()
-        return (Span.block(value.place.buffer, value.place.offset, WORD_BYTES),)
+def _check_steered(step: Branch | Loop, high: int) -> None:
+    # Checked as each step is made, so that no step is ever nested deeper.
+    nesting = max(1 + _nesting(steps) for steps in step.blocks.values())
+    text = f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible"
+    check(nesting <= MAX_NESTING, text)
+    value = step.uniform
+    if isinstance(value, Word):
+        check_range(value.mask, 0, high, f"mask of a word that steers a {step.action}")
+    else:
+        check_range(value, 0, high, f"what steers a {step.action}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branch(_Nested):
+class Branch(StepBase):
     """A warp-uniform branch."""
 
     action: ClassVar[str] = "branch"
@@ -463,7 +449,7 @@ class Branch(_Nested):
     otherwise: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
-        self._check((1 << 32) - 1)
+        _check_steered(self, (1 << 32) - 1)
 
     @property
     def uniform(self) -> Uniform:
@@ -478,7 +464,7 @@ class Branch(_Nested):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop(_Nested):
+class Loop(StepBase):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
     action: ClassVar[str] = "loop"
@@ -487,7 +473,7 @@ class Loop(_Nested):
     body: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        self._check(MAX_ITERATIONS)
+        _check_steered(self, MAX_ITERATIONS)
 
     @property
     def uniform(self) -> Uniform:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from oracle.scalar import bits, conversions, floats, integers
+from oracle.scalar import bits, floats, integers
 from oracle.scalar.integers import CLASSES, Immediate, ScalarInstruction
 
 _ROWS = (
-    *integers.ROWS, *bits.ROWS, *floats.ROWS, *conversions.ROWS, *floats.COMPARISONS, *bits.OF_WARPS
+    *integers.ROWS, *bits.ROWS, *floats.ROWS, *bits.COMPARISONS, *bits.OF_WARPS
 )  # fmt: skip
 SCALARS: Mapping[str, ScalarInstruction] = {row.opcode: row for row in _ROWS}
 """Every scalar instruction that PTX defines to the bit, by its opcode."""

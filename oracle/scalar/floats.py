@@ -1,31 +1,27 @@
-"""Floats (9.7.3, 9.7.4), but what a compiler may fuse (9.7.3.3); comparisons (9.7.6, 9.7.7)."""
+"""Floats (9.7.3, 9.7.4), but what a compiler may fuse (9.7.3.3), and conversions (9.7.9.21, .22).
+
+Integers of 8 bits stand in registers of 32 bits, or of 16 where the other side has 16: the upper
+bits of a source are ignored, those of a destination are extended (9.4.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import (
-    CANONICAL_NAN,
-    FLOATS,
-    flushed,
-    is_nan,
-    narrow,
-    narrow_to_bf16,
-    odd_sum,
-    rounded,
-)
-from oracle.arithmetic.doubles import Decoded, fma
+from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import FLOATS, flushed, narrow, rounded
+from oracle.arithmetic.doubles import decoded, fma
 from oracle.isa.forms import FORMATS, Format
 from oracle.models import NanRule
 from oracle.scalar.integers import (
-    COMPARED,
     FIRST,
+    INTEGERS,
     Bits,
     Function,
     Integer,
@@ -33,6 +29,7 @@ from oracle.scalar.integers import (
     Since,
     anything,
     in_pieces,
+    patterns,
     pieces,
     row,
 )
@@ -42,7 +39,7 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 _F64_NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
 """As the multiply-adds of `wmma.mma` do it on an H200 (2026-11); with several NaNs not measured."""
 NANS = {
-    **CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
+    **conversions.CANONICAL_NAN, "bf16": 0x7FFF, "tf32": 0x7FFF_E000, "e4m3": 0x7F, "e5m2": 0x7F,
     "f64": _F64_NAN.invalid,
 }  # fmt: skip
 """Canonical NaNs, measured on H200, 2026-11 (the ISA names none); of f64, an invalid result."""
@@ -56,7 +53,7 @@ def values(bits: Bits, fmt: Format) -> Floats:
 
 
 NEAREST: dict[str, Function] = {
-    "f16": narrow, "bf16": narrow_to_bf16, "f32": lambda bits: bits,
+    "f16": narrow, "bf16": conversions.narrow_to_bf16, "f32": lambda bits: bits,
 }  # fmt: skip
 """What rounds patterns of f32 to nearest even."""
 
@@ -111,7 +108,7 @@ CLAMPS: dict[str, Callable[[Floats], Floats]] = {
 def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
     """Return a sum, rounded to odd; exact zeros have the sign of IEEE 754-2019, 6.3."""
     plain = x + y
-    total = np.where(np.isfinite(plain), odd_sum(x, y), plain)
+    total = np.where(np.isfinite(plain), conversions.odd_sum(x, y), plain)
     if rounding == "rm":
         total = np.where((total == 0.0) & (np.signbit(x) != np.signbit(y)), -0.0, total)
     return total
@@ -135,7 +132,7 @@ _ONE = np.uint64(0x3FF0_0000_0000_0000)
 
 def _f64(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
     flat = [np.ascontiguousarray(one).reshape(-1) for one in (a, b, c)]
-    left, right = (Decoded.of(one) for one in flat[:2])
+    left, right = (decoded(one) for one in flat[:2])
     return fma(left, right, flat[2], rounding=rounding, nan=_F64_NAN).reshape(a.shape)
 
 
@@ -146,7 +143,7 @@ def _extreme(
         a, b = flushed(a, fmt), flushed(b, fmt)
     kind = a.dtype.type
     sign = (a ^ b) & kind(fmt.magnitude + 1)
-    not_a, not_b = is_nan(a, fmt), is_nan(b, fmt)
+    not_a, not_b = conversions.is_nan(a, fmt), conversions.is_nan(b, fmt)
     if xorsign:
         a, b = a & kind(fmt.magnitude), b & kind(fmt.magnitude)
     x, y = values(a, fmt), values(b, fmt)
@@ -254,188 +251,234 @@ def _others() -> Iterator[ScalarInstruction]:
             )  # fmt: skip
 
 
-Bools = NDArray[np.bool_]
-_UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
-_BOOLEANS: dict[str, Callable[..., Bools]] = {
-    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
-}  # fmt: skip
+_BYTES = (Integer(8, False), Integer(8, True))
+_INTEGERS = (*_BYTES, *INTEGERS)
+_FLOATS = tuple(FORMATS[name] for name in ("f16", "bf16", "f32", "f64"))
+_TO_INTEGER = ("rni", "rzi", "rmi", "rpi")
+_NEW = ((7, 8), 90)
+"""Version and target of conversions of bf16 but those with f32 (9.7.9.21)."""
 
 
-_FLOAT_OPERATORS = (*COMPARED, *(f"{name}u" for name in COMPARED), "num", "nan")
+def _size(t: Integer | Format, other: Integer | Format) -> int:
+    """Return the size of the register that holds a type, given the type on the other side."""
+    return t.bits if t.bits > 8 else 16 if other.bits == 16 else 32
 
 
-class _Compared(NamedTuple):
-    name: str
-    register: str
-    operators: tuple[str, ...]
-    of: Callable[[str, bool, Bits, Bits], Bools]
-    """Operator, whether subnormals count as zeros, and patterns: truths."""
-    fmt: Format | None = None
-    pair: bool = False
-    since: Since = FIRST
-    """Version and target of `setp`."""
-
-    @property
-    def half(self) -> bool:
-        return self.fmt is not None and self.fmt.bits == 16
+def _held(t: Integer, numbers: Bits, size: int) -> Bits:
+    """Return numbers of a type as patterns of a register, extended by their sign."""
+    return patterns(t.of(patterns(numbers, t.bits)), size)
 
 
-def _of_integers(t: Integer, name: str, _: bool, a: Bits, b: Bits) -> Bools:
-    return (COMPARED | _UNSIGNED)[name](t.of(a), t.of(b))
+def _integer_to_integer(source: Integer, target: Integer, sat: bool, size: int, a: Bits) -> Bits:
+    numbers = source.of(patterns(a, source.bits))
+    if sat:
+        low, high = max(source.low, target.low), min(source.high, target.high)
+        numbers = np.clip(numbers, numbers.dtype.type(low), numbers.dtype.type(high))
+    return _held(target, numbers, size)
 
 
-def _of_floats(fmt: Format, name: str, ftz: bool, a: Bits, b: Bits) -> Bools:
-    """Compare by one of the fourteen operators of floats (9.3.1.2)."""
-    if ftz:
-        a, b = flushed(a, fmt), flushed(b, fmt)
-    with np.errstate(invalid="ignore"):  # signalling NaNs
-        x, y = values(a, fmt), values(b, fmt)
-        nan = np.isnan(x) | np.isnan(y)
-        if name in ("num", "nan"):
-            return np.equal(nan, name == "nan")
-        holds = COMPARED[name[:2]](x, y)
-    return np.logical_or(holds, nan) if name.endswith("u") else np.logical_and(holds, ~nan)
+def _integer_to_float(source: Integer, fmt: Format, rounding: str, a: Bits) -> Bits:
+    numbers = source.of(patterns(a, source.bits))
+    # Both parts are exact doubles; their sum is rounded to odd, and then once more.
+    high = (numbers >> numbers.dtype.type(source.bits // 2)).astype(np.float64)
+    low = (patterns(numbers, source.bits) & ((1 << source.bits // 2) - 1)).astype(np.float64)
+    high *= 2.0 ** (source.bits // 2)
+    if fmt.name == "f64":
+        return conversions.rounded_sum(*conversions.two_sum(high, low), rounding).view(np.uint64)
+    return patterns_of(conversions.odd_sum(high, low), fmt, rounding)
 
 
-def _types() -> Iterator[_Compared]:
-    for letter, bits in product("bus", (16, 32, 64)):
-        operators = tuple(COMPARED)[: 2 if letter == "b" else 6]
-        if letter == "u":
-            operators += tuple(_UNSIGNED)
-        of = partial(_of_integers, Integer(bits, letter == "s"))
-        yield _Compared(f"{letter}{bits}", f"b{bits}", operators, of)
-    since = {"f16": ((4, 2), 53), "bf16": ((7, 8), 90)}
-    for name in ("f16", "bf16", "f32", "f64"):
-        fmt = FORMATS[name]
-        of = partial(_of_floats, fmt)
-        first = since.get(name, FIRST)
-        yield _Compared(name, f"b{fmt.bits}", _FLOAT_OPERATORS, of, fmt, False, first)
-        if fmt.bits == 16:
-            yield _Compared(f"{name}x2", "b32", _FLOAT_OPERATORS, of, fmt, True, first)
+def _float_to_integer(
+    fmt: Format, target: Integer, rounding: str, ftz: bool, size: int, a: Bits
+) -> Bits:
+    given = values(flushed(a, fmt) if ftz else a, fmt)
+    not_number = np.isnan(given)
+    numbers = conversions.integral(np.where(not_number, 0.0, given), rounding[:2])
+    # The greatest number of 64 bits is no double.
+    top = 2.0 ** (target.bits - target.signed)
+    below = np.where((numbers < top) & (numbers > target.low), numbers, 0.0)
+    whole = below.astype(np.int64 if target.signed else np.uint64)
+    kind = whole.dtype.type
+    whole = np.where(numbers >= top, kind(target.high), whole)
+    whole = np.where(numbers <= target.low, kind(target.low), whole)
+    # "Zero if source is not .f64 and destination is not .s64, .u64; otherwise
+    # 1 << (BitWidth(dst) - 1)".
+    nan = 1 << (target.bits - 1) if fmt.name == "f64" or target.bits == 64 else 0
+    held = _held(target, whole, size)
+    of_nan = _held(target, np.array([nan], np.uint64), size)
+    return np.where(not_number, of_nan, held)
 
 
-def _combined(
-    type_: _Compared, name: str, ftz: bool, boolean: str, a: Bits, b: Bits, *rest: Bools,
-    complement: int = 0,
-) -> list[Bools]:  # fmt: skip
-    """Return what a comparison says, combined: one array, or two, halves or complements."""
-    if type_.pair:
-        both = type_.of(name, ftz, *(np.ascontiguousarray(one).view(np.uint16) for one in (a, b)))
-        truths = [both[..., 0::2], both[..., 1::2]]
-    else:
-        truths = [type_.of(name, ftz, a, b)]
-    if len(truths) < complement:
-        truths.append(~truths[0])
-    return [_BOOLEANS[boolean](truth, *rest) for truth in truths] if boolean else truths
+def _float_to_float(
+    source: Format, target: Format, rounding: str, ftz: bool, clamp: str, finite: bool, a: Bits
+) -> Bits:
+    if ftz and source.name == "f32":
+        a = flushed(a, source)
+    if (
+        source.name == "f32"
+        and target.name in NEAREST
+        and rounding == "rn"
+        and not (clamp or finite)
+    ):
+        return NEAREST[target.name](a)
+    numbers = values(a, source)
+    if rounding in _TO_INTEGER:
+        with np.errstate(invalid="ignore"):
+            numbers = conversions.integral(numbers, rounding[:2])
+    numbers = CLAMPS[clamp](numbers)
+    if target.name == "f64":
+        bits: Bits = numbers.view(np.uint64)
+        return np.where(np.isnan(numbers), np.uint64(NANS["f64"]), bits)
+    rounding = rounding.removesuffix("i") or "rn"
+    if ftz and target.name == "f32":
+        return flushed_patterns_of(numbers, target, rounding)
+    return patterns_of(numbers, target, rounding, "largest" if finite else "IEEE")
 
 
-def _predicates(outputs: int, *given: Any) -> Any:
-    """Compute `setp`: of pairs a predicate for each half, else the second one of the complement."""
-    truths = _combined(*given, complement=outputs)
-    return truths[0] if outputs == 1 else tuple(truths)
+def _row(
+    opcode: str, destination: int, sources: tuple[int, ...], function: Function,
+    since: Since = FIRST, *, section: str = "9.7.9.21", **more: Any,
+) -> ScalarInstruction:  # fmt: skip
+    given, evaluate = " ".join(f"b{bits}" for bits in sources), partial(in_pieces(function))
+    return row(opcode, section, f"b{destination}", given, evaluate, since, **more)
 
 
-def _word(true: int, register: str, *given: Any) -> Bits:
-    """Compute `set`: the pattern `true` where the comparison holds, in each half of pairs."""
-    kind = np.uint32 if register == "b32" else np.uint16
-    truths = _combined(*given)
-    result = np.zeros(truths[0].shape, kind)
-    for at, truth in enumerate(truths):
-        result |= np.where(truth, kind(true << 16 * at), kind(0))
-    return result
+def _integers() -> Iterator[ScalarInstruction]:
+    for target, source in product(_INTEGERS, _INTEGERS):
+        narrower = source.low < target.low or source.high > target.high
+        to, of = _size(target, source), _size(source, target)
+        for sat in (False, True) if narrower else (False,):
+            opcode = f"cvt{'.sat' if sat else ''}.{target.name}.{source.name}"
+            function = partial(_integer_to_integer, source, target, sat, to)
+            yield _row(opcode, to, (of,), function)
 
 
-_TRUE = {
-    "u16": 0xFFFF, "u32": 0xFFFF_FFFF, "f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000,
-}  # fmt: skip
-"""What `set` writes for true: all ones, or 1.0; of s16 and s32 there are no rows."""
-
-
-def _destinations(type_: _Compared) -> dict[str, int]:
-    """Return what `set` may write for a type, with the pattern of true (of one half of pairs)."""
-    if type_.pair:
-        return {type_.name: _TRUE[type_.name.removesuffix("x2")], "u32": 0xFFFF}
-    names = {"f16": ("u16", "u32", "f16"), "bf16": ("u16", "u32")}
-    return {name: _TRUE[name] for name in names.get(type_.name, ("u32", "f32"))}
-
-
-def _comparisons() -> Iterator[ScalarInstruction]:
-    for type_ in _types():
-        (version, target), part = type_.since, 7 if type_.half else 6
-        newer = max(version, (6, 5)) if type_.half else version
-        flushes = ("", "ftz") if type_.name in ("f16", "f16x2", "f32") else ("",)
-        constants = {} if type_.fmt else anything(2, type_.register)
-        for name, boolean, ftz in product(type_.operators, ("", *_BOOLEANS), flushes):
-            words = ".".join(word for word in (name, boolean, ftz) if word)
-            sources = f"{type_.register} {type_.register}{' pred' if boolean else ''}"
-            given = type_, name, bool(ftz), boolean
-            outputs = 2 if type_.pair or (boolean and not type_.half) else 1
-            yield row(
-                f"setp.{words}.{type_.name}", f"9.7.{part}.2", " ".join(["pred"] * outputs),
-                sources, partial(_predicates, outputs, *given), type_.since, immediates=constants,
+def _mixed() -> Iterator[ScalarInstruction]:
+    for fmt, t in product(_FLOATS, _INTEGERS):
+        if fmt.name == "bf16" and t.bits == 8:
+            continue  # for registers of 8 bits alone (ptxas 13.5)
+        since = _NEW if fmt.name == "bf16" else FIRST
+        size = _size(t, fmt)
+        flushes = (False, True) if fmt.name == "f32" else (False,)
+        for rounding in ROUNDINGS:
+            yield _row(
+                f"cvt.{rounding}.{fmt.name}.{t.name}", fmt.bits, (size,),
+                partial(_integer_to_float, t, fmt, rounding), since,
             )  # fmt: skip
-            for destination, true in _destinations(type_).items():
-                register = "b16" if destination.endswith("16") else "b32"
-                yield row(
-                    f"set.{words}.{destination}.{type_.name}", f"9.7.{part}.1", register, sources,
-                    partial(_word, true, register, *given), (newer, target), immediates=constants,
-                )  # fmt: skip
-
-
-def _selected_by_sign(ftz: bool, a: Bits, b: Bits, c: Bits) -> Bits:
-    fmt = FORMATS["f32"]
-    return np.where(values(flushed(c, fmt) if ftz else c, fmt) >= 0.0, a, b)  # NaN selects b
-
-
-_SELECTIONS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
-    ("selp.{}", "pred", "9.7.6.3", lambda a, b, c: np.where(c, a, b)),
-    ("slct.{}.s32", "b32", "9.7.6.4", lambda a, b, c: np.where(c.view(np.int32) >= 0, a, b)),
-    ("slct.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
-    ("slct.ftz.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
-)
-
-
-def _with_sign_of(fmt: Format, a: Bits, b: Bits) -> Bits:
-    kind = a.dtype.type
-    result: Bits = a & kind(fmt.magnitude + 1) | b & kind(fmt.magnitude)
-    return result
-
-
-_TESTS: dict[str, Callable[[Bits, Format], Bools]] = {
-    "finite": lambda size, fmt: size < fmt.infinity,
-    "infinite": lambda size, fmt: size == fmt.infinity,
-    "number": lambda size, fmt: size <= fmt.infinity,
-    "notanumber": lambda size, fmt: size > fmt.infinity,
-    "normal": lambda size, fmt: (size < fmt.infinity) & ~_TESTS["subnormal"](size, fmt),  # and 0
-    "subnormal": lambda size, fmt: (size > 0) & (size < 1 << fmt.fraction_bits),
-}
-"""Of patterns without their signs."""
-
-
-def _tested(name: str, fmt: Format, a: Bits) -> Bools:
-    return _TESTS[name](a & a.dtype.type(fmt.magnitude), fmt)
-
-
-def _selections() -> Iterator[ScalarInstruction]:
-    types = [f"{letter}{bits}" for letter, bits in product("bus", (16, 32, 64))]
-    for type_, (opcode, last, section, function) in product((*types, "f32", "f64"), _SELECTIONS):
-        r = f"b{type_[1:]}"
-        yield row(
-            opcode.format(type_), section, r, f"{r} {r} {last}", function,
-            immediates={} if "f" in type_ else anything(2, r),
-        )  # fmt: skip
+        for rounding, ftz in product(_TO_INTEGER, flushes):
+            yield _row(
+                f"cvt.{rounding}{'.ftz' if ftz else ''}.{t.name}.{fmt.name}", size, (fmt.bits,),
+                partial(_float_to_integer, fmt, t, rounding, ftz, size), since,
+            )  # fmt: skip
 
 
 def _floats() -> Iterator[ScalarInstruction]:
-    since = ((2, 0), 20)
-    for fmt in (FORMATS["f32"], FORMATS["f64"]):
-        r = f"b{fmt.bits}"
-        for name in _TESTS:
-            test = partial(_tested, name, fmt)
-            yield row(f"testp.{name}.{fmt.name}", "9.7.3.1", "pred", r, test, since)
-        sign = partial(_with_sign_of, fmt)
-        yield row(f"copysign.{fmt.name}", "9.7.3.2", r, f"{r} {r}", sign, since)
+    for target, source in product(_FLOATS, _FLOATS):
+        names = {target.name, source.name}
+        if target == source:
+            roundings: tuple[str, ...] = (*_TO_INTEGER, "")
+        elif target.bits > source.bits:
+            roundings = ("",)
+        else:
+            roundings = ROUNDINGS
+        since = _NEW if "bf16" in names else FIRST
+        flushes = (False, True) if "f32" in names and "bf16" not in names else (False,)
+        clamps = ("",) if "bf16" in names else ("", "sat")
+        if (target.name, source.name) in (("f16", "f32"), ("bf16", "f32")):
+            # relu and satfinite come with nearest and toward zero alone.
+            continue
+        if (target.name, source.name) == ("f32", "bf16"):
+            since = ((7, 1), 80)
+        for rounding, ftz, clamp in product(roundings, flushes, clamps):
+            if target == source and not (rounding or clamp):
+                continue  # a move
+            words = [rounding, "ftz" if ftz else "", clamp, target.name, source.name]
+            yield _row(
+                ".".join(["cvt", *filter(None, words)]), target.bits, (source.bits,),
+                partial(_float_to_float, source, target, rounding, ftz, clamp, False), since,
+                nan="" if clamp else target.name,
+            )  # fmt: skip
 
 
-ROWS = (*_arithmetic(), *_others())
-COMPARISONS = (*_comparisons(), *_selections(), *_floats())
+def _pair(function: Function, bits: int, a: Bits, b: Bits) -> Bits:
+    """Convert two registers: the first goes to the upper part (9.7.9.21, Semantics)."""
+    upper, lower = (function(one).astype(np.uint32) for one in (a, b))
+    return patterns(upper << np.uint32(bits) | lower, 2 * bits)
+
+
+def _elements(function: Function, source: int, target: int, a: Bits) -> Bits:
+    pair = np.ascontiguousarray(a).view(f"u{source // 8}")
+    converted: Bits = function(pair).view(f"u{target // 4}")
+    return converted
+
+
+def _narrowing() -> Iterator[ScalarInstruction]:
+    """Rows of f32 to f16, bf16, tf32, and to and from fp8: with `.relu` and `.satfinite`."""
+    f32 = FORMATS["f32"]
+    for name in ("f16", "bf16", "tf32"):
+        target = FORMATS[name]
+        for rounding, relu, finite in product(("rn", "rz"), ("", "relu"), ("", "satfinite")):
+            if name == "tf32" and finite:
+                continue  # sm_100
+            first = {"f16": FIRST, "bf16": ((7, 0), 80), "tf32": ((7, 8), 90)}[name]
+            since = ((8, 1), 80) if finite else max(first, ((7, 0), 80)) if relu else first
+            words = ".".join(filter(None, ("cvt", rounding, relu, finite)))
+            convert = partial(_float_to_float, f32, target, rounding, False, relu, bool(finite))
+            nan = "" if relu else name
+            yield _row(f"{words}.{name}.f32", target.bits, (32,), convert, since, nan=nan)
+            if name != "tf32":
+                pair, newer = partial(_pair, convert, 16), max(since, ((7, 0), 80))
+                nan = f"{nan}x2" if nan else ""
+                yield _row(f"{words}.{name}x2.f32", 32, (32, 32), pair, newer, nan=nan)
+    for finite in ("", ".satfinite"):
+        convert = partial(_float_to_float, f32, FORMATS["tf32"], "rna", False, "", bool(finite))
+        since = ((8, 1), 80) if finite else ((7, 0), 80)
+        yield _row(f"cvt.rna{finite}.tf32.f32", 32, (32,), convert, since, nan="tf32")
+    # f16 in every rounding, with f32 flushed or the result saturated.
+    for rounding, ftz, sat in product(ROUNDINGS, ("", ".ftz"), ("", ".sat")):
+        if rounding in ("rn", "rz") and not ftz and not sat:
+            continue
+        convert = partial(_float_to_float, f32, FORMATS["f16"], rounding, bool(ftz), sat[1:], False)
+        yield _row(
+            f"cvt.{rounding}{ftz}{sat}.f16.f32", 16, (32,), convert, nan="" if sat else "f16"
+        )
+    for name, relu in product(("e4m3", "e5m2"), ("", ".relu")):
+        fp8, since = FORMATS[name], ((8, 1), 89)
+        for source in (f32, FORMATS["f16"]):
+            convert = partial(_float_to_float, source, fp8, "rn", False, relu[1:], True)
+            opcode = f"cvt.rn.satfinite{relu}.{name}x2"
+            if source == f32:
+                pair = partial(_pair, convert, 8)
+                yield _row(f"{opcode}.f32", 16, (32, 32), pair, since)
+            else:
+                yield _row(f"{opcode}.f16x2", 16, (32,), partial(_elements, convert, 16, 8), since)
+        widen = partial(_float_to_float, fp8, FORMATS["f16"], "", False, relu[1:], False)
+        nan = "" if relu else "f16x2"
+        function = partial(_elements, widen, 8, 16)
+        yield _row(f"cvt.rn{relu}.f16x2.{name}x2", 32, (16,), function, since, nan=nan)
+
+
+def _packed(t: Integer, a: Bits, b: Bits, *rest: Bits) -> Bits:
+    """Saturate two s32 into the low bits, the first above the second, and shift c above both."""
+    upper, lower = (
+        (np.clip(one.view(np.int32), t.low, t.high).view(np.uint32)) & np.uint32((1 << t.bits) - 1)
+        for one in (a, b)
+    )
+    both = upper << np.uint32(t.bits) | lower
+    return both | rest[0] << np.uint32(2 * t.bits) if rest else both
+
+
+def _packs() -> Iterator[ScalarInstruction]:
+    for bits, signed in product((16, 8, 4, 2), (False, True)):
+        t = Integer(bits, signed)
+        words, count = (f"{t.name}.s32", 2) if bits == 16 else (f"{t.name}.s32.b32", 3)
+        yield _row(
+            f"cvt.pack.sat.{words}", 32, (32,) * count, partial(_packed, t),
+            ((6, 5), 75 if bits < 8 else 72), section="9.7.9.22",
+            immediates=anything(count),
+        )  # fmt: skip
+
+
+ROWS = (
+    *_arithmetic(), *_others(), *_integers(), *_mixed(), *_floats(), *_narrowing(), *_packs()
+)  # fmt: skip

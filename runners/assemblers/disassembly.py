@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import struct
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +25,6 @@ _DEADLINE_SECONDS = 120.0
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
-# Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
-# Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
-_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?((?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.[\w.]*)?)(?![\w.])")
 # ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
 # e_machine registry) and its fields for the table of sections, and a section header (figure 7):
 # name, type, flags, address, offset, size, link, info, alignment, entry.
@@ -49,19 +45,8 @@ class Disassembler:
     version: str
     """Version, such as "V13.5.37"."""
 
-    def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
-        """Return how often each matrix instruction stands in each kernel, by the kernel's name.
-
-        Raises InfrastructureError if it does not take the cubin: it may be older than what made
-        it, or too new for the architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
-        """
-        return matrix_instructions(self._listing(cubin))
-
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
-        """Return the instructions of each kernel, without their addresses, by its name.
-
-        Raises as `expansions`.
-        """
+        """Return the instructions of each kernel by its name; InfrastructureError if it refuses."""
         return all_instructions(self._listing(cubin))
 
     def _listing(self, cubin: bytes) -> str:
@@ -81,10 +66,7 @@ class Disassembler:
 
 
 def all_instructions(listing: str) -> dict[str, list[str]]:
-    """Return the instructions in nvdisasm's listing, by the name of the kernel.
-
-    What a kernel branches to stands before it as a label, and trailing padding is left out.
-    """
+    """Return instructions and labels in nvdisasm's listing by kernels' names, without padding."""
     found: dict[str, list[str]] = {}
     kernel: list[str] = []
     for line in listing.splitlines():
@@ -100,19 +82,8 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
     return found
 
 
-def matrix_instructions(listing: str) -> dict[str, Counter[str]]:
-    """Count the matrix instructions in nvdisasm's listing, by the name of the kernel."""
-    return {
-        name: Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
-        for name, texts in all_instructions(listing).items()
-    }
-
-
 def find_disassembler(wanted: Path | None = None) -> Disassembler | None:
-    """Return a disassembler: the one that is given, or the first on PATH, in a toolkit or a wheel.
-
-    None where none is given and none is here; UsageError if the given one is none.
-    """
+    """Return the one that is given (UsageError if it is none), else one that is here, or None."""
     if wanted is not None:
         return _identified(wanted.expanduser())
     for path, _ in places("nvdisasm"):
@@ -145,10 +116,9 @@ def _identified(path: Path) -> Disassembler:
 
 
 def kernel_digests(cubin: bytes) -> dict[str, str]:
-    """Return a hash of the machine code, constants and shared memory of each kernel, by its name.
+    """Return a hash of code, constants and shared memory of each kernel, by its name.
 
-    Kernels of two cubins with one hash compute the same: versions differ in much that is never
-    executed. Raises ValueError if the bytes are no ELF file for 64 bits, or are cut off.
+    Kernels with one hash compute the same. Raises ValueError if the bytes are no ELF file.
     """
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("no ELF file of 64 bits")

@@ -59,7 +59,7 @@ _ADDRESSES = (
           "wmma.store.d writes every row to the place of the next"),
     _whole("load-b-from-a", _load("b"), rw.second_load_reads_first,
            "wmma.load.b reads where the first wmma.load.a read"),
-    _text("copy-vector-end", r"^st\..*\.v[24]\.", rw.vector_end_repeated(),
+    _text("copy-vector-end", r"^st\..*\.v[24]\.", rw.vector_end_repeated(1),
           "a vector store repeats its last but one register in the last one's place",
           guilty=("storing registers",)),
     _text("store-missing", _STORE, rw.removed, "wmma.store.d is left out"),

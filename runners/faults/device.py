@@ -48,13 +48,11 @@ def _wire(name: str, pattern: str, corrupt: Corruption, meaning: str, **more: An
 
 
 def _with(**fields: Any) -> Change:
-    """Return what replaces fields of a unit."""
-    return lambda unit: replace(unit, **fields)
-
-
-def _flushing(matrix: UnitMatrix) -> Change:
-    """Return what makes a unit flush subnormal elements of one more matrix."""
-    return lambda unit: replace(unit, flushed=unit.flushed | {matrix})
+    """Return what replaces fields of a unit, with values or with functions of the old ones."""
+    return lambda unit: replace(unit, **{
+        name: value(getattr(unit, name)) if callable(value) else value
+        for name, value in fields.items()
+    })  # fmt: skip
 
 
 def _whole(words: list[Values], site: Site) -> list[Values]:
@@ -217,24 +215,20 @@ _BLOCKS_OF_16 = r"^wmma\.mma.*(?:\d\.f(?:16|32)\.f(?:16|32)|bf16\.f32)$"
 _F64 = r"^wmma\.mma.*\.f64$"
 
 _PRECISION = (
-    _unit("alignment-one-bit-more", _FLOATS, FloatUnit,
-          lambda unit: replace(unit, fraction=unit.fraction + 1),
+    _unit("alignment-one-bit-more", _FLOATS, FloatUnit, _with(fraction=lambda old: old + 1),
           "terms keep one bit more below the block's largest exponent (F + 1)"),
-    _unit("alignment-one-bit-less", _FLOATS, FloatUnit,
-          lambda unit: replace(unit, fraction=unit.fraction - 1),
+    _unit("alignment-one-bit-less", _FLOATS, FloatUnit, _with(fraction=lambda old: old - 1),
           "terms keep one bit less below the block's largest exponent (F - 1)"),
-    _unit("block-halved", _FLOATS, FloatUnit,
-          lambda unit: replace(unit, block=max(1, unit.block // 2)),
+    _unit("block-halved", _FLOATS, FloatUnit, _with(block=lambda old: max(1, old // 2)),
           "half as many products are added at once (L / 2)"),
-    _unit("block-doubled", _TF32, FloatUnit, lambda unit: replace(unit, block=2 * unit.block),
+    _unit("block-doubled", _TF32, FloatUnit, _with(block=lambda old: 2 * old),
           "twice as many tf32 products are added at once (2 L)"),
     _unit("block-order-reversed", _TF32, FloatUnit, _with(descending=True),
           "the tf32 blocks are added from the last to the first"),
     _unit("zero-exponent-higher", _ZERO_DECIDES, FloatUnit,
-          lambda unit: replace(unit, zero_exponent=unit.zero_exponent + 1),
+          _with(zero_exponent=lambda old: old + 1),
           "a zero takes part in the alignment one exponent higher (e_zero + 1)"),
-    _unit("zero-exponent-lower", _ZERO_DECIDES, FloatUnit,
-          lambda unit: replace(unit, zero_exponent=unit.zero_exponent - 1),
+    _unit("zero-exponent-lower", _ZERO_DECIDES, FloatUnit, _with(zero_exponent=lambda old: old - 1),
           "a zero takes part in the alignment one exponent lower (e_zero - 1)"),
     _unit("product-normalised-first", _FLOATS, FloatUnit, _with(normalised_products=True),
           "a product of 2 or more counts with the next exponent in the alignment"),
@@ -256,7 +250,8 @@ _PRECISION = (
 
 _SPECIAL_VALUES = (
     *(_unit(f"subnormals-flushed-in-{matrix}",
-            _SMALL_RESULTS if matrix is UnitMatrix.D else _FLOATS, FloatUnit, _flushing(matrix),
+            _SMALL_RESULTS if matrix is UnitMatrix.D else _FLOATS, FloatUnit,
+            _with(flushed=frozenset({matrix}).union),
             f"subnormal elements of {matrix.upper()} count as zero")
       for matrix in UnitMatrix),
     _unit("nan-with-other-payload", _FLOATS, FloatUnit,
@@ -291,7 +286,8 @@ _DOUBLES = (
     _unit("f64-payload-dropped", _F64, DoubleUnit,
           _with(nan=FusedNan(canonical=0x7FF8 << 48, invalid=0xFFF8 << 48)),
           "f64 NaN results are canonical and lose the operand's payload"),
-    *(_unit(f"f64-subnormals-flushed-in-{matrix}", _F64, DoubleUnit, _flushing(matrix),
+    *(_unit(f"f64-subnormals-flushed-in-{matrix}", _F64, DoubleUnit,
+            _with(flushed=frozenset({matrix}).union),
             f"subnormal f64 elements of {matrix.upper()} count as zero")
       for matrix in UnitMatrix),
     _unit("f64-k-tail-dropped", _F64, DoubleUnit, _with(products=3),
@@ -319,8 +315,7 @@ _COUNTS = (
           "no carry comes into bit 16 where C is added to integer products"),
     _unit("integer-k-tail-dropped", _INTEGERS, IntegerUnit, _with(products=15),
           "the integer product with k = 15 and what lies above is left out"),
-    _unit("a-signedness-swapped", _INTEGERS, IntegerUnit,
-          lambda unit: replace(unit, signed_a=not unit.signed_a),
+    _unit("a-signedness-swapped", _INTEGERS, IntegerUnit, _with(signed_a=lambda old: not old),
           "A's integers alone are taken with the other signedness"),
     _unit("four-bit-sign-lost", r"^wmma\.mma.*\.s4\.s32", IntegerUnit, _with(signed_b=False),
           "B's s4 are not sign-extended"),
@@ -350,7 +345,7 @@ _TRANSFERS = (
     _unit("store-quiets-nan", r"^wmma\.store\..*\.f(?:16|32|64)$", TransferUnit,
           _with(quieting=True), "wmma.store makes floating-point NaN quiet"),
     _unit("ldmatrix-wrong-transpose", r"^ldmatrix.*\.m8n8", RowUnit,
-          lambda unit: replace(unit, transposed=not unit.transposed),
+          _with(transposed=lambda old: not old),
           "ldmatrix transposes m8n8 exactly where it should not"),
     _unit("ldmatrix-rotated-rows", r"^ldmatrix", RowUnit, _with(rotation=1),
           "ldmatrix takes each row address from the next lane"),
@@ -434,10 +429,9 @@ _LANE_WIRING = (
 
 _LANE_ARITHMETIC = (
     _unit("lanes-alignment-one-bit-less", _LANES_TO_F32, FloatUnit,
-          lambda unit: replace(unit, fraction=unit.fraction - 1),
+          _with(fraction=lambda old: old - 1),
           "mma.sync keeps one bit less below the block's largest exponent (F - 1)"),
-    _unit("lanes-block-halved", _MOST_PRODUCTS, FloatUnit,
-          lambda unit: replace(unit, block=unit.block // 2),
+    _unit("lanes-block-halved", _MOST_PRODUCTS, FloatUnit, _with(block=lambda old: old // 2),
           "mma.sync adds half of its products first, and then the other half"),
     _unit("lanes-eight-bit-c-first", _EIGHT_BITS, FloatUnit, _with(accumulator_last=False),
           "mma.sync of e4m3 and e5m2 adds C with the first block, and not behind the last"),
@@ -448,13 +442,12 @@ _LANE_ARITHMETIC = (
     _unit("lanes-mixed-signs", _MIXED_SIGNS, IntegerUnit,
           lambda unit: replace(unit, signed_b=unit.signed_a),
           "mma.sync of integers takes B as signed where A is, and as unsigned where A is not"),
-    _unit("lanes-quad-order", _QUADS, QuadUnit, lambda unit: replace(unit, pairs=not unit.pairs),
+    _unit("lanes-quad-order", _QUADS, QuadUnit, _with(pairs=lambda old: not old),
           "mma.sync.m8n8k4 of f16 adds pairs of products where it adds one at a time"),
 )  # fmt: skip
 
 _LANE_MOVES = (
-    _unit("stmatrix-wrong-transpose", _STMATRIX, RowUnit,
-          lambda unit: replace(unit, transposed=not unit.transposed),
+    _unit("stmatrix-wrong-transpose", _STMATRIX, RowUnit, _with(transposed=lambda old: not old),
           "stmatrix transposes exactly where it should not"),
     _unit("stmatrix-rotated-rows", _STMATRIX, RowUnit, _with(rotation=1),
           "stmatrix takes each row address from the next lane"),
@@ -493,13 +486,12 @@ _SPARSE_ARITHMETIC = (
     _msp("sparse-place-not-chosen-counts", _SPARSE_BLOCKS, SparseUnit, _with(counted_place=True),
          "mma.sp aligns its sums to the exponent of a product that was not chosen, too"),
     _msp("sparse-alignment-one-bit-less", r"^mma\.sp.*\.f32$", FloatUnit,
-         lambda unit: replace(unit, fraction=unit.fraction - 1),
+         _with(fraction=lambda old: old - 1),
          "mma.sp keeps one bit less below the block's largest exponent (F - 1)"),
-    _msp("sparse-block-halved", _LONG_SPARSE_BLOCKS, FloatUnit,
-         lambda unit: replace(unit, block=unit.block // 2),
+    _msp("sparse-block-halved", _LONG_SPARSE_BLOCKS, FloatUnit, _with(block=lambda old: old // 2),
          "mma.sp adds half of its products first, and then the other half"),
     _msp("sparse-eight-bit-one-block", _SPARSE_EIGHT_BITS, FloatUnit,
-         lambda unit: replace(unit, block=2 * unit.block),
+         _with(block=lambda old: 2 * old),
          "mma.sp of e4m3 and e5m2 adds all products at once"),
     _msp("sparse-eight-bit-order-reversed", _SPARSE_EIGHT_BITS, FloatUnit, _with(descending=True),
          "mma.sp of e4m3 and e5m2 adds its odd chunks of columns before the even ones"),

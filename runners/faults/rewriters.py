@@ -240,8 +240,9 @@ def operands_exchanged(first: int, second: int) -> Edit:
     """Exchange two operands."""
 
     def edit(statement: Statement) -> str:
-        one, other = statement.operands[first], statement.operands[second]
-        return statement.with_operand(first, other).with_operand(second, one).text
+        operands = list(statement.operands)
+        operands[first], operands[second] = operands[second], operands[first]
+        return statement.put(*operands)
 
     return edit
 
@@ -259,14 +260,11 @@ def negation_widened(ptx: str) -> str:
     def edit(statement: Statement) -> str | None:
         nonlocal last
         before, last = last, statement
-        if (
-            before is None
-            or before.opcode != "neg.s16"
-            or ptx[before.end : statement.start].strip()
-        ):
+        if before is None or ptx[before.end : statement.start].strip():
             return None
         negated, text, opcode = before.operands[0], "", statement.opcode
-        if not re.fullmatch(r"setp?\..*\.s16", opcode) or negated not in statement.operands[1:3]:
+        compares = re.fullmatch(r"neg\.s16 setp?\..*\.s16", f"{before.opcode} {opcode}")
+        if compares is None or negated not in statement.operands[1:3]:
             return None
         for place in (1, 2):
             operand, wide = statement.operands[place], f"%planted{place}"
@@ -327,7 +325,7 @@ def layout_flipped(index: int = 0) -> Edit:
     def edit(statement: Statement) -> str:
         words = statement.opcode.split(".")
         place = [i for i, word in enumerate(words) if word in ("row", "col")][index]
-        words[place] = "col" if words[place] == "row" else "row"
+        words[place] = {"row": "col", "col": "row"}[words[place]]
         return statement.put(opcode=".".join(words))
 
     return edit
@@ -368,37 +366,24 @@ of Computer Programming 3, 6.4)."""
 
 
 def bit_flipped_on(sm: int, *, one_in: int, least_slot: int = 0) -> Edit:
-    """Flip the lowest bit of the first result register on one multiprocessor, now and then.
+    """Flip the lowest bit of the first result register on one multiprocessor (`%smid`).
 
-    Parameters
-    ----------
-    sm
-        Number of the multiprocessor (`%smid`).
-    one_in
-        In how many warps it happens once, as the multiprocessor's clock decides.
-    least_slot
-        Only in warps whose slot on the multiprocessor (`%warpid`) is this one or a higher one:
-        those are used when it is busy.
+    Once in so many warps, as its clock decides; only in those whose slot on it (`%warpid`) is
+    `least_slot` or a higher one, which are used when it is busy.
     """
-    limit = (1 << 32) // one_in
+    both = "and.pred %planted_true0, %planted_true0, %planted_true1;"
+    conditions = [
+        "mov.u32 %planted0, %smid;", f"setp.eq.u32 %planted_true0, %planted0, {sm};",
+        "mov.u32 %planted1, %clock;", f"mul.lo.u32 %planted1, %planted1, {_GOLDEN};",
+        f"setp.lt.u32 %planted_true1, %planted1, {(1 << 32) // one_in};", both,
+    ]  # fmt: skip
+    if least_slot:
+        ask = f"setp.ge.u32 %planted_true1, %planted0, {least_slot};"
+        conditions += ["mov.u32 %planted0, %warpid;", ask, both]
 
     def edit(statement: Statement) -> str:
         register = statement.vector(0)[0]
         bits = "b64" if ".f64" in statement.opcode else "b32"
-        conditions = [
-            "mov.u32 %planted0, %smid;",
-            f"setp.eq.u32 %planted_true0, %planted0, {sm};",
-            "mov.u32 %planted1, %clock;",
-            f"mul.lo.u32 %planted1, %planted1, {_GOLDEN};",
-            f"setp.lt.u32 %planted_true1, %planted1, {limit};",
-            "and.pred %planted_true0, %planted_true0, %planted_true1;",
-        ]
-        if least_slot:
-            conditions += [
-                "mov.u32 %planted0, %warpid;",
-                f"setp.ge.u32 %planted_true1, %planted0, {least_slot};",
-                "and.pred %planted_true0, %planted_true0, %planted_true1;",
-            ]
         flip = f"@%planted_true0 xor.{bits} {register}, {register}, 1;"
         return "\n    ".join([statement.text, *conditions, flip])
 
@@ -413,7 +398,6 @@ def stride_dropped(statement: Statement) -> str | None:
 
 
 def _place(address: str) -> tuple[str, str]:
-    """Return base and offset of a bracketed operand."""
     base, _, offset = address.strip("[] ").partition("+")
     return base.strip(), offset or "0"
 
@@ -449,10 +433,8 @@ def stored_one_row_off(statement: Statement) -> str:
 
 def _registers_changed(index: int, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Edit:
     def edit(statement: Statement) -> str | None:
-        registers = statement.vector(index)
-        if len(registers) < 2:
-            return None
-        return statement.with_vector(index, change(registers)).text
+        given = statement.vector(index)
+        return statement.with_vector(index, change(given)).text if len(given) > 1 else None
 
     return edit
 
@@ -467,9 +449,9 @@ def registers_rotated(index: int) -> Edit:
     return _registers_changed(index, lambda given: (*given[1:], given[0]))
 
 
-def vector_end_repeated() -> Edit:
+def vector_end_repeated(index: int) -> Edit:
     """Store the last but one register of a vector in the last one's place."""
-    return _registers_changed(1, lambda given: (*given[:-1], given[-2]))
+    return _registers_changed(index, lambda given: (*given[:-1], given[-2]))
 
 
 def multiplicands_exchanged(statement: Statement) -> str | None:
@@ -500,7 +482,8 @@ def written_before_read(statement: Statement) -> str | None:
     double = ".f64" in statement.opcode
     made = tuple(f"%planted{'_wide' if double else ''}{index}" for index in range(len(d)))
     computed = statement.with_vector(0, made).text
-    moves = [f"mov.b{64 if double else 32} {one}, {two};" for one, two in zip(d, made, strict=True)]
+    bits = 64 if double else 32
+    moves = [f"mov.b{bits} {to}, {name};" for to, name in zip(d, made, strict=True)]
     return "\n    ".join([computed, *moves[:half], computed, *moves[half:]])
 
 
@@ -555,42 +538,38 @@ def removed(statement: Statement) -> str:
 
 def second_load_reads_first(ptx: str) -> str:
     """Load B from where A was loaded: a base register that was not reloaded."""
-    addresses = [s.operands[1] for s in statements(ptx) if s.opcode.startswith("wmma.load.a")]
-    if not addresses:
+    first = next(statements(ptx, re.compile(r"^wmma\.load\.a")), None)
+    if first is None:
         return ptx
-    return rewriter(
-        r"^wmma\.load\.b", lambda statement: statement.with_operand(1, addresses[0]).text
-    )(ptx)
+    address = first.operands[1]
+    return rewriter(r"^wmma\.load\.b", lambda load: load.with_operand(1, address).text)(ptx)
 
 
 def branch_inverted(ptx: str) -> str:
     """Turn round every branch on a register that was last compared with zero for equality."""
-    turned: dict[int, str] = {}
     compared: dict[str, bool] = {}
-    for each in statements(ptx):
-        if each.opcode.startswith("setp."):
-            zero = each.opcode == "setp.eq.u32" and each.operands[-1] == "0"
-            compared[each.operands[0]] = zero
-        elif each.opcode.startswith("bra") and compared.get(each.guard.strip("@! ")):
-            name = each.guard.strip("@! ")
-            guard = f"@{name} " if each.guard.startswith("@!") else f"@!{name} "
-            turned[each.start] = f"{guard}{each.opcode} {', '.join(each.operands)};"
-    return rewriter(r"^bra", lambda statement: turned.get(statement.start))(ptx)
+
+    def edit(statement: Statement) -> str | None:
+        name, opcode = statement.guard.strip("@! "), statement.opcode
+        if opcode.startswith("setp."):
+            zero = opcode == "setp.eq.u32" and statement.operands[-1] == "0"
+            compared[statement.operands[0]] = zero
+        elif compared.get(name):
+            guard = f"@{name} " if statement.guard.startswith("@!") else f"@!{name} "
+            return replace(statement, guard=guard).text
+        return None
+
+    return rewriter(r"^(?:setp\.|bra)", edit)(ptx)
 
 
 def loop_one_short(ptx: str) -> str:
     """End every loop that counts down to zero one turn early."""
-    counters = {
-        s.operands[0]
-        for s in statements(ptx)
-        if s.opcode == "sub.u32" and s.operands[0] == s.operands[1] and s.operands[2] == "1"
-    }
+    counters = re.findall(r"sub\.u32 (%\w+), \1, 1;", ptx)
     turned = {"setp.eq.u32": "setp.le.u32", "setp.ne.u32": "setp.gt.u32"}
 
     def edit(statement: Statement) -> str | None:
         if statement.operands[1] not in counters or statement.operands[2] != "0":
             return None
-        changed = replace(statement, opcode=turned[statement.opcode]).with_operand(2, "1")
-        return changed.text
+        return statement.put(*statement.operands[:2], "1", opcode=turned[statement.opcode])
 
     return rewriter(r"^setp\.(?:eq|ne)\.u32$", edit)(ptx)

@@ -17,7 +17,7 @@ import numpy as np
 from runners.simulated import floating
 from runners.simulated.operands import SINK, OperandReader
 from runners.simulated.scalar import Qualifiers, written
-from runners.simulated.silicon import Layout, RowUnit, gather, scatter
+from runners.simulated.silicon import Layout, RowUnit, gather, layout_of, scatter
 from runners.simulated.syntax import (
     TYPE_BITS,
     ImmediateText,
@@ -392,7 +392,7 @@ def _rows_layout(shape: str, number: int, transposed: bool) -> Layout:
     if transposed:
         row, column = column, row
     elements = (matrix * rows + row) * columns + column
-    return Layout(bits=32 // parts, elements=elements.reshape(-1, LANES, parts))
+    return layout_of(32 // parts, elements.reshape(-1, LANES, parts))
 
 
 def _expanded(rows: Values, bits: int, unit: RowUnit) -> Values:

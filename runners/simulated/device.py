@@ -23,7 +23,7 @@ from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
 from runners.simulated.scalar import LANE_BITS
 from runners.simulated.silicon import Chip, Planted, Silicon, SiliconTarget, chip_of
-from runners.simulated.syntax import SimulatedTrap, TrapKind, refuse
+from runners.simulated.syntax import KernelText, SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import (
     BASES,
     GARBAGE,
@@ -39,15 +39,13 @@ from runners.simulated.warps import (
 )
 
 LARGEST_STEP_COUNT = 200_000
-"""Steps of one pass through a kernel after which it counts as hung: seconds of work, where a drawn
-kernel of dozens of instructions with short loops takes hundreds."""
+"""Steps of one pass through a kernel after which it counts as hung; drawn kernels take hundreds."""
 LONGEST_SECONDS = 5.0
-"""Processor time, which other work does not take, of a small launch after which it counts as hung;
-a batch on a GPU may take 10 s."""
+"""Processor time of a small launch after which it is hung; a batch on a GPU may take 10 s."""
 STEP_SECONDS = 1e-5
-"""Processor time of a larger launch after which it counts as hung, for each warp, each step of the
-kernel and each image that a warp takes. Those of a preflight take 2.6e-6 s at most (44 launches on
-two cores with seven processes, 2026-11-27)."""
+"""The same of a larger launch, for each warp, each step of the kernel and each image that a warp
+takes: 2.6e-6 s at most in 44 launches of a preflight on two cores with seven processes, 2026-11-27.
+"""
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
 
@@ -57,7 +55,6 @@ Flags = NDArray[np.bool_]
 
 
 def _holding(step: Step, warps: WarpState, mask: Mask) -> Mask:
-    """Return the threads for which a step's guard, within the mask, holds."""
     if step.guard is None:
         return mask
     predicate = warps.registers[step.guard]
@@ -81,8 +78,7 @@ class _Threads:
         if warps.threads % LANES:
             self._at = np.where(warps.places < warps.threads, 0, self._end)
         self._together = 0
-        self._waiting: Flags | None = None
-        """Shaped like `_at`: threads that cannot go on by themselves; None is nobody."""
+        self._waiting: Flags | None = None  # like `_at`: who cannot go on alone
         self._arrived, self._numbers = np.zeros((2, LANES, warps.indices.size), np.int64)
         """Barriers that each thread was at since some did not wait there, and the number of the
         last at which it did not; by their warps in the launch."""
@@ -128,10 +124,8 @@ class _Threads:
                 time.monotonic() - self._since > self._most_seconds
                 and time.thread_time() - self._begun > self._most_seconds
             ):
-                said = f"{self._most_seconds:.3g} s, at step {warps.steps}"
-                if warps.steps > self._most_steps:
-                    said = f"{self._most_steps} steps"
-                refuse(TrapKind.HANG, step.line, f"still running after {said}", warps.names())
+                said = f"still running after {self._most_seconds:.3g} s or {warps.steps} steps"
+                refuse(TrapKind.HANG, step.line, said, warps.names())
             if step.operation is None or (step.waits is not None and not whole):
                 break
             step.operation(warps, here if step.guard is None else _holding(step, warps, here))
@@ -139,7 +133,6 @@ class _Threads:
         return index
 
     def _apart(self) -> Places:
-        """Return where each thread is, in an array of its own."""
         if self._at is None:
             self._at = np.full((1, self._warps.indices.size), self._together, np.int64)
         return self._at
@@ -346,27 +339,21 @@ _GARBAGE, _OTHER_GARBAGE = (GARBAGE, MEMORY_GARBAGE), (0x7F4A_5C33_7F4A_5C33, 0x
 """What nobody wrote, of registers and of a byte of memory; of the second, no part is the same."""
 _OTHER_BASE = 0x4000
 """In place of 0: where the first variable of a space lies, which the ISA leaves open. An address
-that a text holds as a number is another variable's then, or nobody's; all of 48 KiB, the most of
-static shared variables (CUDA C++ Programming Guide, Technical Specifications), still have 16
-bits."""
-_LARGEST_BLOCK = 1024
-"""Threads of a block (CUDA's limit on every target)."""
+that a text holds as a number is another variable's then, or nobody's; 48 KiB still have 16 bits."""
+_LARGEST_BLOCK = 1024  # threads (CUDA's limit on every target)
 _LAUNCH, _SCREEN = (64, 64, 32), (64, 64, 64, 64, 32, 32)
-"""Bits of an entry's parameters, by the conventions of `runners.kernels`: addresses of images and
-of SM numbers, and the count; of images, expected images, ledger and scratch, the count and the
-limit."""
+"""Bits of an entry's parameters, by the conventions of `runners.kernels`."""
 Bytes = NDArray[np.uint8]
 
 
 class SimulatedDevice:
-    """A simulated GPU.
+    """A simulated GPU of a target such as `sm_90`.
 
-    `target` is its architecture, such as `sm_90`; `layout_seed` says which fragment layout it uses:
-    0 and 1 differ in every fragment, and so do others. `faults` are wrong with it, and with what
-    compiles for it, in order; `chip` has its floating-point units, if not those of the target. With
-    `otherwise`, all that the ISA leaves open to a launch is other than by itself: where images and
-    shared variables lie, and what is in registers, memory and lanes that nobody wrote. Raises
-    `UsageError` if no such target can be simulated.
+    `layout_seed` says which fragment layouts it uses: of two, every fragment differs. `faults` are
+    wrong with it, and with what compiles for it, in order; `chip` has its floating-point units, if
+    not those of the target. With `otherwise`, all that the ISA leaves open to a launch is other
+    than by itself: where images and shared variables lie, and what is in registers, memory and
+    lanes that nobody wrote. Raises `UsageError` if no such target can be simulated.
     """
 
     def __init__(
@@ -378,8 +365,7 @@ class SimulatedDevice:
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed, self.faults = layout_seed, tuple(faults)
         self.launches = 0  # made so far
-        self._decoded: dict[SiliconTarget, dict[Any, Any]] = {}
-        """`Silicon.decoded` of the modules of each target."""
+        self._decoded: dict[SiliconTarget, dict[Any, Any]] = {}  # of the modules of each target
 
     def load(self, ptx: str) -> "LoadedModule":
         """Parse and check a module.
@@ -394,13 +380,12 @@ class SimulatedDevice:
         collects = gc.isenabled()
         gc.disable()
         try:
-            return self._loaded(ptx)
+            return self._loaded(parse(ptx))
         finally:
             if collects:
                 gc.enable()
 
-    def _loaded(self, ptx: str) -> "LoadedModule":
-        listing = parse(ptx)
+    def _loaded(self, listing: KernelText) -> "LoadedModule":
         try:
             target = SiliconTarget.named(listing.target)
         except UsageError as error:
@@ -409,15 +394,11 @@ class SimulatedDevice:
             said = f"a module for {target.name} does not run on {self.target.name}"
             refuse(TrapKind.ILLEGAL, 1, said)
         silicon = Silicon(
-            architecture=self.target.architecture,
-            chip=self.chip,
-            target=target,
-            layout_seed=self.layout_seed,
+            architecture=self.target.architecture, chip=self.chip, target=target,
+            layout_seed=self.layout_seed, otherwise=self.otherwise,
             damages=tuple(fault.damage for fault in self.faults if fault.damage is not None),
-            otherwise=self.otherwise,
-            base=_OTHER_BASE if self.otherwise else 0,
-            decoded=self._decoded.setdefault(target, {}),
-        )
+            base=_OTHER_BASE if self.otherwise else 0, decoded=self._decoded.setdefault(target, {}),
+        )  # fmt: skip
         return LoadedModule(self, decode(listing, silicon))
 
 
@@ -441,19 +422,16 @@ class LoadedModule:
     def launch(
         self, entry: str, images: Bytes, *, threads: int = 128
     ) -> tuple[Bytes, NDArray[np.uint32]]:
-        """Run a kernel with a warp for each image, in blocks of so many threads.
+        """Run a kernel of the runners' convention with a warp for each of (count, bytes) images.
 
-        It takes the address of the (count, bytes) images, which are not changed, that of the SM
-        numbers, and the number of images. Return what memory holds afterwards, and (count,) the
-        multiprocessor that each warp reported; 0xffffffff where it reported none. Raises
-        `UsageError` if there is no such entry, or it, the images or the block are others, and
-        `SimulatedTrap` if the kernel does what a device traps on; the images are lost then.
+        Return what memory holds afterwards, and (count,) the multiprocessor that each warp
+        reported, 0xffffffff if none. Raises `UsageError` if there is no such entry, or it, the
+        images or the block are others, and `SimulatedTrap` if the kernel does what a device traps
+        on; the images are lost then.
         """
         if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
-            raise UsageError(
-                f"images of shape {images.shape} and dtype {images.dtype}; "
-                "give a nonempty (count, bytes) array of uint8"
-            )
+            said = f"images of shape {images.shape} and dtype {images.dtype}; give a nonempty "
+            raise UsageError(f"{said}(count, bytes) array of uint8")
         count = images.shape[0]
         arrays = (images.reshape(-1), np.full(4 * count, 0xFF, np.uint8))
         blocks = -(-count // max(1, threads // LANES))
@@ -467,9 +445,8 @@ class LoadedModule:
     ) -> Bytes:  # fmt: skip
         """Run a screening kernel on all multiprocessors, so many blocks on each.
 
-        The (count, bytes) images are those before and after it; each multiprocessor takes up to
-        `limit` of them. `scratch_bytes` are those of the launch, 0 for none. Return what the flat
-        ledger holds afterwards. Raises as `launch` does.
+        Each takes up to `limit` of the (count, bytes) images. `scratch_bytes` are those of the
+        launch, 0 for none. Return what the flat ledger holds afterwards. Raises as `launch` does.
         """
         scratch = np.zeros(scratch_bytes, np.uint8)
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
@@ -483,18 +460,15 @@ class LoadedModule:
     ) -> LaunchGrid:  # fmt: skip
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
-        The (bytes,) image of uint8 is not changed. After `most_steps`, else as many as any launch
-        may take, it counts as hung; if it is `lenient`, races, and reading what nobody wrote, are
-        passed over. Raises as `launch` does, and `SimulatedTrap` with kind `RACE` where what two
-        threads do has no order.
+        After `most_steps`, else as many as any launch may take, it counts as hung; if `lenient`,
+        races, and reading what nobody wrote, are passed over. Raises as `launch` does, and
+        `SimulatedTrap` with kind `RACE` where what two threads do has no order.
         """
         kernel, otherwise = self._entry(entry), self.device.otherwise
         size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
         if size != len(launch.parameters):
-            raise UsageError(
-                f"entry {entry!r} has {size} bytes of parameters, and the launch gives "
-                f"{len(launch.parameters)}"
-            )
+            given = len(launch.parameters)
+            raise UsageError(f"entry {entry!r} has {size} bytes of parameters, the launch {given}")
         least = max((start + size for start, size in launch.buffers), default=0)
         if image.ndim != 1 or image.dtype != np.uint8 or image.size < least:
             raise UsageError(
@@ -562,14 +536,9 @@ class LoadedModule:
         turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
         self.device.launches += 1
         return WarpState(
-            indices=indices,
-            block=block,
-            sms=sms.astype(np.uint32),
+            indices=indices, block=block, grid=grid, dynamic_bytes=dynamic_bytes,
+            sms=sms.astype(np.uint32), launch=self.device.launches - 1, garbage=garbage[0],
             slots=((turns * per_block + indices % per_block) % SLOTS).astype(np.uint32),
-            launch=self.device.launches - 1,
-            grid=grid,
-            dynamic_bytes=dynamic_bytes,
-            garbage=garbage[0],
             memory=memory(
                 segments, static=kernel.static, parameters=parameters, blocks=blocks,
                 warps=indices.size, dynamic_bytes=dynamic_bytes, garbage=garbage[1],
@@ -579,15 +548,12 @@ class LoadedModule:
     def _entry(self, entry: str, parameter_bits: tuple[int, ...] | None = None) -> DecodedKernel:
         kernel = self.kernels.get(entry)
         if kernel is None:
-            raise UsageError(
-                f"the module has no entry {entry!r}; it has {', '.join(self.kernels) or 'none'}"
-            )
+            known = ", ".join(self.kernels) or "none"
+            raise UsageError(f"the module has no entry {entry!r}; it has {known}")
         if isinstance(kernel, SimulatedTrap):
             raise kernel
         bits = tuple(bits for _, bits in kernel.parameters)
         if parameter_bits not in (None, bits):
-            raise UsageError(
-                f"entry {entry!r} has parameters of {bits} bits; a kernel that is run so takes "
-                f"{parameter_bits}"
-            )
+            said = f"entry {entry!r} has parameters of {bits} bits; a kernel that is run so takes "
+            raise UsageError(f"{said}{parameter_bits}")
         return kernel

@@ -28,6 +28,7 @@ from runners.simulated.fused import (
     round_words,
     rounded,
     unpack,
+    widened,
 )
 from runners.simulated.integers import ANY, COMPARE, RAW, WORDS, magnitude
 from runners.simulated.scalar import Compute, Qualifiers, op, ops, parts
@@ -105,10 +106,9 @@ def add(q: Qualifiers, a: Values, b: Values) -> Values:
 
 
 def _nan_kept(words: Values, changed: Values, kind: str) -> Any:
-    """Return the changed words, but for NaN the NaN that the format gives.
+    """Return the changed words, but of NaN canonical ones, in f64 quiet ones of the same sign.
 
-    Measured on an H200 (November 2026) for neg and abs: a NaN becomes canonical, but in f64, where
-    it becomes quiet and keeps its sign.
+    Measured on an H200 (November 2026) for neg and abs.
     """
     rule, dtype = NAN[kind], words.dtype.type
     quiet = words | dtype(1 << (NAMED[kind].fraction - 1))
@@ -126,15 +126,9 @@ def _absolute(q: Qualifiers, a: Values) -> Any:
 
 def _widening(compute: Compute) -> Compute:
     """Return a computation in f32 that takes f16 and bf16, too (PTX ISA 9.0, 9.7.5)."""
-
-    def wide(q: Qualifiers, word: Values) -> Values:
-        if word.dtype != np.uint16:
-            return word
-        if q["origin"] == "bf16":
-            return word.astype(np.uint32) << np.uint32(16)
-        return np.ascontiguousarray(word).view(np.float16).astype(np.float32).view(np.uint32)
-
-    return lambda q, *words: compute(q, *(wide(q, word) for word in words))
+    return lambda q, *words: compute(q, *(
+        widened(word, q["origin"]) if word.dtype == np.uint16 else word for word in words
+    ))  # fmt: skip
 
 
 _SUMS = {
@@ -266,12 +260,9 @@ _APPROXIMATIONS: dict[str, Callable[..., Any]] = {
 @op("ex2", ".approx.ftz.type d, a", type=_BHALF, needs=_SM_75)
 @adjusted
 def _approximate(q: Qualifiers, *words: Values) -> Any:
-    """Compute in f64 and round to nearest: one of the results that the ISA's bound permits.
+    """Compute in f64 and round to nearest: one of the results that the ISA's bounds permit.
 
-    The bounds (9.7.3.8, .13 to .22, 9.7.4.9, .10): 2 ulp for div, 1 ulp for rcp, relative 2^-23 for
-    sqrt, 2^-22.9 for rsqrt, 2^-22 for ex2 and lg2, 2^-11 for tanh; absolute 2^-20.5 for sin and
-    cos; of f16 2^-9.9 for ex2 and 2^-10.9 for tanh, of bf16 2^-7 and 2^-8. With .ftz, f64 results
-    end where their upper word does.
+    Source: 9.7.3.8, .13 to .22, 9.7.4.9, .10. Of .ftz, f64 results end with their upper word.
     """
     kind = q["element"]
     values = [_values(word, kind) for word in words]
@@ -355,7 +346,7 @@ def _is_of_kind(q: Qualifiers, a: Values) -> Any:
 
 def _values(words: Values, kind: str) -> Any:
     """Return numbers as float64, which holds all of these formats exactly."""
-    seen = words.astype(np.uint32) << np.uint32(16) if kind == "bf16" else words
+    seen = widened(words, kind) if kind == "bf16" else words
     with np.errstate(all="ignore"):
         return seen.view(f"f{seen.itemsize}").astype(np.float64)
 
@@ -451,12 +442,6 @@ def _limits(kind: str) -> tuple[np.dtype[Any], int, int]:
     return dtype, int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
-def _exceeds(kind: str, other: str) -> bool:
-    """Return whether integers of a type may be outside of another."""
-    (_, lowest, highest), (_, least, most) = _limits(kind), _limits(other)
-    return lowest < least or highest > most
-
-
 def _integer_to_integer(q: Qualifiers, a: Values) -> Any:
     """Keep the low bits, or clamp."""
     dtype, lowest, highest = _limits(q["to"])
@@ -469,8 +454,13 @@ def _integer_to_integer(q: Qualifiers, a: Values) -> Any:
 
 op("cvt", ".to.origin d:to+, a:origin+", to=_INTEGERS, origin=_INTEGERS)(_integer_to_integer)
 for _to in _INTEGERS.split():
-    _wider = " ".join(each for each in _INTEGERS.split() if _exceeds(each, _to))
-    op("cvt", "{.sat}.to.origin d:to+, a:origin+", to=_to, origin=_wider)(_integer_to_integer)
+    _, _least, _most = _limits(_to)
+    _wider = [
+        kind for kind in _INTEGERS.split() if _limits(kind)[1] < _least or _limits(kind)[2] > _most
+    ]
+    op("cvt", "{.sat}.to.origin d:to+, a:origin+", to=_to, origin=" ".join(_wider))(
+        _integer_to_integer
+    )
 
 
 @adjusted
@@ -513,7 +503,7 @@ def _float_to_float(q: Qualifiers, a: Values) -> Any:
 def _converted_nan(words: Values, origin: str, to: str) -> Any:
     """Return the words of NaN results: canonical, but for f64, which keeps sign and payload.
 
-    Those of tf32 have zeros where it has no bits (measured on an H200, 23 November 2026).
+    Those of tf32 have zeros where it has no bits (an H200, 2026-11-23).
     """
     if to != "f64":
         unused = NAMED[to].unused
@@ -544,7 +534,7 @@ _BYTES = {
     # With one bit more in its exponent, e4m3 has numbers where others have infinity and NaN.
     "e4m3": (BinaryNumber(9, 5, 3), 8, 0x7E),
 }
-_TO = ".rnd{.satfinite}{.relu}.to.origin d:to, a:origin"
+_TO = ".rnd{.relu}{.satfinite}.to.origin d:to, a:origin"
 _TO_BYTES: dict[str, Any] = {
     "to": "e4m3x2 e5m2x2", "rnd": "rn",
     "needs": dict.fromkeys(("e4m3", "e5m2", "f32", "f16"), 89),

@@ -1,9 +1,8 @@
 """Binary floating-point formats, and fused multiply-add, exact in every rounding and format.
 
 A product and an addend are signed numbers in one frame, of one 64-bit limb or of two; they are
-added as integers, and rounded once. A product does not depend on what it is added to: those of a
-whole chain are made at once, and taken one after the other. The tables are the device's own: they
-share nothing with the oracle's on purpose.
+added as integers, and rounded once. Products of a whole chain are made at once, and taken one after
+the other. The tables are the device's own, apart from the oracle's on purpose.
 """
 
 from dataclasses import dataclass
@@ -34,10 +33,10 @@ class Rounding(StrEnum):
 class BinaryNumber:
     """An IEEE 754 interchange format, or one with its layout (bf16, tf32).
 
-    Bits of the word that an element occupies, of its exponent field, and of the fraction that
-    count. `unused` are low-order bits that do not, 13 for tf32; `top` is the largest exponent of a
-    finite value, which is also the bias, `bottom` that of the smallest normal value and of all
-    subnormals. The words of the sign bit, of 1, and of positive infinity are there, too.
+    Bits of the word of an element, of its exponent field, and of the fraction that count; `unused`
+    are low-order bits that do not, 13 for tf32. `top` is the largest exponent of a finite value,
+    which is also the bias, `bottom` the smallest of a normal one. The words of the sign bit, of 1,
+    and of positive infinity are there, too.
     """
 
     def __init__(self, word: int, exponent: int, fraction: int) -> None:
@@ -87,15 +86,20 @@ def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
     return words
 
 
-_ZERO_EXPONENT = -(1 << 20)
-"""Exponent given to zero: below every other, so that zero never decides the frame's place."""
-SIGNIFICAND = 52
-"""Bit of the leading one in an unpacked significand, for every format."""
+def widened(words: NDArray[Any], kind: str = "f16") -> NDArray[Any]:
+    """Return f32 words of the same values as f16 or bf16 words; of NaN, some NaN."""
+    if kind == "bf16":
+        return words.astype(np.uint32) << np.uint32(16)
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(words).view(np.float16).astype(np.float32).view(np.uint32)
+
+
+_ZERO_EXPONENT = -(1 << 20)  # of zero: below every other, so that it never decides the frame
+SIGNIFICAND = 52  # bit of the leading one in an unpacked significand, for every format
 _FRAME = 59
 """Bit of the higher limb of a frame that stands for the larger of two exponents: a product is below
 2^2 there, an addend below 2^1, and their sum, with its sign, fits."""
-_TOP = 61
-"""Bit of the leading one of what is rounded: that of the largest sum."""
+_TOP = 61  # bit of the leading one of what is rounded: that of the largest sum
 _DOUBLE_FRACTION, _DOUBLE_BIAS = 52, 1023
 
 
@@ -156,8 +160,7 @@ class Unpacked:
 def leading(words: Words) -> Signed:
     """Return the index of the highest set bit of each word, 0 for zero.
 
-    The exponent field of a float64 is a leading-one count, where no rounding carries into it: the
-    bit below the highest is cleared first.
+    It is a float64's exponent; the bit below the highest is cleared, so that no rounding carries.
     """
     cut = words & ~(words >> _u(1))
     lead: Signed = (cut.astype(np.float64).view(np.int64) >> _DOUBLE_FRACTION) - _DOUBLE_BIAS
@@ -229,11 +232,10 @@ def _product(x: Unpacked, y: Unpacked) -> Product:
 
 
 def _sum(p: Product, z: Unpacked) -> tuple[Signed, Signed]:
-    """Return products plus z: signed numbers and the exponent of their leading one.
+    """Return products plus z: signed numbers and the exponent of their leading one, bit 61.
 
-    That is in bit 61, and the lowest bit is set if a one follows: what is shifted out of the
-    smaller one is jammed into it, far below where a sum is rounded. Close to a power of two the
-    next lower or higher bit may be the leading one.
+    The lowest bit is set if a one follows: what is shifted out of the smaller one is jammed into
+    it, far below where a sum is rounded. Close to a power of two a neighbour of bit 61 may lead.
     """
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart, exponent = p.exponent - z.exponent, np.maximum(p.exponent, z.exponent)
@@ -307,8 +309,7 @@ def rounded(
     """Round magnitudes as of `_sum` to words, without signs.
 
     With `flush`, tiny results are zero: those below the least normal number after they were rounded
-    as if there were no least exponent (measured on an H200, 23 November 2026, for mul.ftz and
-    fma.ftz of f32 and f16). f64 has none.
+    as if there were no least exponent (mul.ftz, fma.ftz of f32 and f16; an H200, 2026-11-23).
     """
     held = exponent
     shift: Words = _u(_TOP - binary.fraction)
@@ -351,9 +352,8 @@ class FusedNan(NamedTuple):
     """What a NaN result looks like."""
 
     canonical: int | None
-    """The word of every NaN result; None passes on an operand's sign and payload, made quiet: those
-    of the second factor before the addend's before the first factor's (measured on an H200,
-    November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding)."""
+    """The word of every NaN result; None passes on an operand's sign and payload, made quiet: of
+    the second factor, the addend, the first factor (an H200, November 2026, for f64)."""
     invalid: int  # what 0 times infinity and infinity minus infinity give
 
 

@@ -79,9 +79,9 @@ _RANKS = [
 
 
 def in_order(opcode: str) -> str:
-    """Return an opcode with its qualifiers in the order of the patterns.
+    """Return an opcode with its qualifiers in the order of the patterns, those of a kind in theirs.
 
-    Those of one kind keep their order: layouts, types, and what is done with single bits.
+    So ptxas reads them, in any order.
     """
     match = _NAME.fullmatch(opcode)
     if match is None:
@@ -139,10 +139,7 @@ _PRODUCTS = {
 
 
 def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> MultiplyUnit:
-    """Return the unit for these types, with what the qualifiers of an opcode say.
-
-    Of mma.sync, `k` says how many products are in each sum.
-    """
+    """Return the unit for these types and qualifiers; of mma.sync, for sums of `k` products."""
     if types.a == "b1":
         return BitUnit(operation=BitOperation(q["op"]))
     if types.a == "f64":
@@ -237,10 +234,7 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
 def _fetched(
     sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState
 ) -> Elements:
-    """Fetch a matrix as (rows, columns, warps).
-
-    The multiplications that a warp does lie beside each other, as more warps would.
-    """
+    """Fetch a matrix as (rows, columns, warps); of several in a warp, as of more warps."""
     elements = gather([source(warps) for source in sources], layout, warps.indices.size)
     if quads > 1:
         elements = elements.reshape(quads, *size, -1).transpose(1, 2, 0, 3)
@@ -360,9 +354,7 @@ def _multiply_sparse(
 
 # Bytes that a base address and the start of each row must be multiples of, by the bits of an
 # element. Measured on an H200: for .f16 a base that is a multiple of 4 works and one of 2 traps,
-# odd strides run; for .s8 rows that are multiples of 2 trap. The rest is inferred: 32- and 64-bit
-# elements as any load of theirs, narrower ones as .s8. (The ISA asks for the whole fragment's
-# size, which its own default strides break.)
+# odd strides run; for .s8 rows that are multiples of 2 trap. The rest is inferred.
 _ALIGNMENT = {1: (4, 4), 4: (4, 4), 8: (4, 4), 16: (4, 2), 32: (4, 4), 64: (8, 8)}
 
 
@@ -371,33 +363,21 @@ def _check_aligned(operands: OperandReader, q: Qualifiers) -> None:
         refuse(TrapKind.ILLEGAL, operands.line, ".aligned is required from PTX ISA 6.3")
 
 
-def fragment_architecture(role: str, shape: str, kind: str) -> int | None:
-    """Return the lowest architecture that has a fragment; None if the ISA knows no such fragment.
-
-    Of `c` and `d` the results say which there are, and the multiplicands in which shapes.
-    """
-    return min(
-        (
-            row.shapes[shape]
-            for row in _PRODUCTS["wmma"]
-            if shape in row.shapes
-            and kind in (row.types if role in "ab" else row.results.replace(".", " ")).split()
-        ),
-        default=None,
-    )
-
-
 def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode wmma.load and wmma.store: `count` instances of the leading dimension, of a `run`."""
     first, second, *stride = operands.expect(2, 3)
     q = Qualifiers(match.groupdict(""))
     role, shape, kind, order = q["role"], q["shape"], q["type"], q["order"]
-    needed = fragment_architecture(role, shape, kind)
-    if needed is None:
+    # Of C and D the results say which there are, and the multiplicands in which shapes.
+    needed = [
+        row.shapes[shape] for row in _PRODUCTS["wmma"] if shape in row.shapes
+        and kind in (row.types if role in "ab" else row.results.replace(".", " ")).split()
+    ]  # fmt: skip
+    if not needed:
         operands.unsupported(f"no fragment of {role} exists for {shape} and {kind}")
     if role in "ab" and BITS[kind] < 8 and order != {"a": "row", "b": "col"}[role]:
         operands.unsupported("4-bit and single-bit A is row-major and B column-major")
-    operands.need(needed)
+    operands.need(min(needed))
     _check_aligned(operands, q)
     by_rows, (rows, columns) = order == "row", dimensions(role, shape)
     count, run = (rows, columns) if by_rows else (columns, rows)
@@ -405,12 +385,9 @@ def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
     layout = opaque_layout(role, shape, kind, order, operands.silicon.layout_seed)
     bits, unit = layout.bits, operands.unit(TransferUnit())
     place, given = (first, second) if role == "d" else (second, first)
-    names: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
-    if role == "d":
-        sources = operands.sources(given, layout.count, layout.width)
-    else:
-        names = operands.registers(given, layout.count, layout.width)
+    is_store, held = role == "d", (given, layout.count, layout.width)
+    sources = operands.sources(*held) if is_store else ()
+    names = () if is_store else operands.registers(*held)
     # A stride counts elements, by default those of an instance (9.7.14.4.2).
     step = operands.source(stride[0], 32) if stride else FromRegister((run, 32))
     address = operands.address(place, space)
@@ -465,7 +442,7 @@ def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
         runs = runs if by_rows else runs.swapaxes(0, 1)
         write_runs(warps, space, begins[:kept], runs[:kept], mask)
 
-    return store if role == "d" else writing(operands, names, load)
+    return store if is_store else writing(operands, names, load)
 
 
 _SHAPE = r"\.sync(?P<aligned>\.aligned)?\.(?P<shape>m\d+n\d+k\d+)"

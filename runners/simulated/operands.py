@@ -3,7 +3,6 @@
 Here is, too, where variables lie, and what they hold when a launch begins.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -42,8 +41,6 @@ from runners.simulated.warps import (
     constant_of,
 )
 
-_TAKES_ADDRESSES = re.compile(r"(?:mov|call|cvta(?!\.to))\b")
-"""Instructions of which an operand is the address of a variable (ptxas 12.4 and 13.5)."""
 SINK = "_"
 """Name of a destination that is not wanted (PTX ISA 6.4.3)."""
 _LARGEST = {
@@ -158,7 +155,7 @@ class Frame:
     """One expansion of a function: where its variables lie, and what its instructions share.
 
     Its local variables and call parameters lie in local memory from `base` to `end`; `prefix` is
-    that of the keys of its registers.
+    that of the keys of its registers, `meanings` has what names were found to mean.
     """
 
     function: Function
@@ -169,7 +166,6 @@ class Frame:
     base: int
     locations: dict[Variable, Location]
     meanings: dict[tuple[TextScope, str], str] = field(default_factory=dict)
-    """What names were found to mean."""
 
     def __post_init__(self) -> None:
         function, scopes = self.function, self.function.scopes
@@ -316,20 +312,8 @@ class OperandReader:
         return tuple(self.destination(part, bits) for part in self.parts(operand, count))
 
     def sources(self, operand: Operand, count: int, bits: int) -> tuple[Source, ...]:
-        """Return what fetches a vector of `count` registers of this width.
-
-        Constants may stand among several, and for a single one in wmma (ptxas 12.4 and 13.5).
-        """
-        parts = self.parts(operand, count)
-        in_wmma = self.instruction.opcode.startswith("wmma.")
-        if count == 1 and isinstance(parts[0], ImmediateText) and not in_wmma:
-            self._no_register("a constant")
-        return tuple(self.source(part, bits) for part in parts)
-
-    def _no_register(self, what: str) -> NoReturn:
-        """Refuse what stands where a register has to be, as every ptxas does."""
-        said = f"{self.instruction.opcode}: {what} stands where a register has to"
-        refuse(TrapKind.PARSE, self.line, said)
+        """Return what fetches a vector of `count` registers of this width, or constants."""
+        return tuple(self.source(part, bits) for part in self.parts(operand, count))
 
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
@@ -350,7 +334,7 @@ class OperandReader:
         """Return what fetches an operand of this width: a register, a constant or an address.
 
         With `wider`, a register may have more bits, whose low ones count. With `copied`, one that
-        was never written is no reason to trap: compilers copy what they know to be undefined.
+        was never written is no trap: compilers copy what they know to be undefined.
         """
         if isinstance(operand, ImmediateText):
             if operand.float_bits and bits < 32:
@@ -367,8 +351,6 @@ class OperandReader:
             return given if bits == has else lambda warps: given(warps).astype(DTYPES[bits])
         found = scope.find(name)
         if isinstance(found, Variable):
-            if not _TAKES_ADDRESSES.match(self.instruction.opcode):
-                self._no_register(f"the address of {name}")
             return FromRegister((self.frame.location(found).offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
@@ -389,10 +371,7 @@ class OperandReader:
         return fetch if has == bits else lambda warps: fetch(warps).astype(DTYPES[bits])
 
     def space(self, operand: Operand, named: Space) -> Space:
-        """Return the space that an address, or a variable, is in, where a space was named.
-
-        A function's parameters lie in local memory, a kernel's do not.
-        """
+        """Return the space of an address, or a variable: parameters of functions are local."""
         if named is not Space.PARAM:
             return named
         name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")
@@ -415,8 +394,6 @@ class OperandReader:
                 where = self.frame.location(found)
                 if space not in (where.space, Space.GENERIC):
                     self.unsupported(f"{base} is in {where.space} memory")
-            elif space is not Space.LOCAL:
-                self._no_register(f"the address {operand.offset}, in {space} space,")
             window = WINDOWS[where.space] if space is Space.GENERIC else 0
             return FromRegister((where.offset + window + operand.offset, 64))
         bits = self.width(base)

@@ -38,6 +38,7 @@ from runners.simulated.fused import (
     round_words,
     rounded,
     unpack,
+    widened,
 )
 from runners.simulated.integers import population
 from runners.simulated.silicon import (
@@ -114,12 +115,6 @@ def _take_apart(
     )
 
 
-def _widened(words: Words) -> Words:
-    """Return f32 words of the same values as f16 words; of NaN, some NaN."""
-    with np.errstate(all="ignore"):
-        return words.view(np.float16).astype(np.float32).view(np.uint32)
-
-
 def narrowed(
     words: Words, nan: int, rounding: Rounding = Rounding.NEAREST_EVEN, saturating: bool = False
 ) -> Words:
@@ -144,19 +139,13 @@ def _put_specials(
     narrow = not unit.wide_products
     if a.infinite is None and b.infinite is None and c.infinite is None and not narrow:
         return words
-    nan, positive, negative, invalid = np.zeros((4, *words.shape), np.bool_)
-    if c.infinite is not None and c.nan is not None:
-        nan |= c.nan
-        positive |= c.infinite & (c.sign > 0)
-        negative |= c.infinite & (c.sign < 0)
-    if a.nan is not None:
-        nan |= a.nan.any(axis=1, keepdims=True)
-    if b.nan is not None:
-        nan |= b.nan.any(axis=0, keepdims=True)
-    a_infinite, b_infinite = (
-        spread(np.zeros((1, 1, 1), np.bool_) if each.infinite is None else each.infinite,
-               each.sign.shape) for each in (a, b)
+    (a_nan, a_infinite), (b_nan, b_infinite), (c_nan, c_infinite) = (
+        [spread(np.zeros((1, 1, 1), np.bool_) if flags is None else flags, each.sign.shape)
+         for flags in (each.nan, each.infinite)] for each in (a, b, c)
     )  # fmt: skip
+    nan = c_nan | a_nan.any(axis=1, keepdims=True) | b_nan.any(axis=0, keepdims=True)
+    positive, negative = c_infinite & (c.sign > 0), c_infinite & (c.sign < 0)
+    invalid = np.zeros(words.shape, np.bool_)
     some = a_infinite.any(axis=(0, 2)) | b_infinite.any(axis=(1, 2)) | narrow
     for k in np.flatnonzero(some).tolist():
         infinite: Flags = np.logical_or(a_infinite[:, k, None], b_infinite[k][None])
@@ -192,8 +181,7 @@ def _largest_exponents(
 ) -> tuple[list[Terms], Terms]:
     """Return the exponent of each k's products, and the largest of each dot product's terms."""
     # The accumulator is always a term: where it or any product is zero, the fixed exponent takes
-    # part. Below the accumulator's least it needs no question: where no term is zero, the
-    # accumulator's own is larger than it.
+    # part. Below the accumulator's least it needs no question: its own is larger than that.
     zeros_decide = unit.zero_exponent >= unit.accumulator.bottom
     if zeros_decide:
         top = np.where(c.significand == 0, np.int32(unit.zero_exponent), c.exponent)
@@ -263,8 +251,7 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     elif unit.rounding is not Rounding.ZERO:
         odd[...] = True
     words = (image >> drop) + (scale + (short.top - 1023) << short.fraction)
-    # Rounding toward zero gives infinity, too: it says how a significand is cut, and the matrix
-    # units measured overflow to infinity with it.
+    # Rounding toward zero gives infinity, too, as the matrix units measured do.
     most = (short.infinity >> short.unused) - unit.saturating
     np.minimum(words, most, out=words)
     if unit.kept is not None:
@@ -277,20 +264,19 @@ def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     return _signed(words, np.where(words == 0, unit.zero_sign, negative), binary)
 
 
-def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
+def _blocks(depth: int, unit: FloatUnit) -> list[Any]:
     """Return which products each block adds, in the order of the blocks."""
     starts = range(0, depth, unit.block)
-    if unit.run is None:
-        blocks = [slice(start, min(start + unit.block, depth)) for start in starts]
-        return blocks[::-1] if unit.descending else blocks
-    # Runs are dealt out like cards: the first run to the first block, the next to the next.
-    dealt = [
-        [k for first in range(hand * unit.run, depth, len(starts) * unit.run)
-         for k in range(first, min(first + unit.run, depth))]
-        for hand in range(len(starts))
-    ]  # fmt: skip
-    held = [cards for cards in dealt if cards]
-    return held[::-1] if unit.descending else held
+    blocks: list[Any] = [slice(start, min(start + unit.block, depth)) for start in starts]
+    if unit.run is not None:
+        # Runs are dealt out like cards: the first run to the first block, the next to the next.
+        dealt = [
+            [k for first in range(hand * unit.run, depth, len(starts) * unit.run)
+             for k in range(first, min(first + unit.run, depth))]
+            for hand in range(len(starts))
+        ]  # fmt: skip
+        blocks = [cards for cards in dealt if cards]
+    return blocks[::-1] if unit.descending else blocks
 
 
 def _part(factors: _ProductFactors, index: Any) -> _ProductFactors:
@@ -332,15 +318,15 @@ def _added(x: Words, y: Words, unit: FloatUnit) -> Words:
 def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: BinaryNumber) -> Words:
     """Return D = A times B plus C, as a unit computes it.
 
-    A and B are (M, K, warps) and (K, N, warps) words of the unit's multiplicand format; C is
-    (M, N, warps) words, uint16 for f16 and uint32 for f32, and so is D, whose format is `result`.
+    A and B are words of the unit's multiplicand format; C is uint16 for f16 and uint32 for f32, and
+    so is D, whose format is `result`.
     """
 
     def chunk(a: Words, b: Words, c: Words) -> Words:
         if UnitMatrix.C in unit.flushed:
             c = flushed(c, F16 if c.itemsize == 2 else F32)
         if c.itemsize < unit.accumulator.word // 8:
-            c = _widened(c)
+            c = widened(c)
         words = _chain_of_blocks(a, b, c, unit)
         if result != unit.accumulator:
             words = narrowed(words, unit.nan, unit.narrowing, unit.saturating)
@@ -384,8 +370,8 @@ def _multiply_scalar(a: Words, b: Words, c: Words, unit: QuadUnit, result: str) 
     def plus(x: Words, y: Words) -> Words:
         return multiply_add(x, np.array(F32.one), y, F32, Rounding.NEAREST_EVEN, rule)
 
-    exact = products(_widened(a), _widened(b), F32)
-    addend = (_widened(c) if c.itemsize == 2 else c).astype(np.uint64)
+    exact = products(widened(a), widened(b), F32)
+    addend = (widened(c) if c.itemsize == 2 else c).astype(np.uint64)
     order = range(a.shape[1])
     if unit.pairs:
         total = addend
@@ -436,7 +422,7 @@ def multiply_doubles(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
 
 
 def _extended(elements: Words, bits: int, signed: bool) -> NDArray[np.int16]:
-    """Return the numbers that elements of this many bits, held in unsigned words, stand for."""
+    """Return the numbers that elements of so many bits, in unsigned words, stand for."""
     numbers, sign = elements.astype(np.int16), 1 << (bits - 1)
     return (numbers ^ sign) - sign if signed else numbers
 
@@ -452,8 +438,7 @@ def _multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUni
             if unit.saturating:
                 total = np.clip(total, unit.lowest, unit.highest)
         return (total & _WRAP).astype(np.uint32)
-    # At most 64 products of at most 16 bits: whatever the order, every partial sum is a whole
-    # number below 2^24 in magnitude, which float32 holds exactly.
+    # At most 64 products of at most 16 bits: float32 holds every partial sum exactly.
     rows = left[:, :depth].transpose(2, 0, 1).astype(np.float32)
     columns = right[:depth].transpose(2, 0, 1).astype(np.float32)
     partial = np.matmul(rows, columns).astype(np.int32).transpose(1, 2, 0)

@@ -1,8 +1,8 @@
 """Rows of the instructions that each thread executes for itself: how they are decoded and executed.
 
 A row is written as the ISA writes an instruction, `@op("bfe", ".type d, a, b:u32, c:u32", ...)`
-above the function of its operands, in `runners.simulated.integers` or `.floating`. Here an
-instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18 video.
+above the function of its operands, in `runners.simulated.integers` or `.floating`. Source: PTX ISA
+9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18 video.
 
 Qualifiers: what stands for a name, such as `type`, the row says, or `_CLASSES`; all others are what
 they are. What is in braces may be left out.
@@ -14,9 +14,9 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import permutations, product
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +41,6 @@ Target = tuple[str, np.dtype[Any]]
 
 APPROXIMATE = re.compile(r"\w+\.(?:approx|full)\b")
 """Instructions of which the ISA bounds the error, and does not say the bits."""
-_OPEN = {
-    r"fma\.rn\.oob\.\S+": "the ISA does not say which NaN is that of out-of-bounds accesses",
-}
-"""Patterns of opcodes that no row can have, and why."""
 _CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
 _CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
 _CARRY, _BORROW = "CC.CF", "CC.CF of subtractions"
@@ -56,8 +52,6 @@ LANE_BITS = np.uint64(1) << LANE_NUMBERS.astype(np.uint64)
 QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
 _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 _TYPE = re.compile(r"(?:[busf]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred")
-_MOST_WORDS = 6
-"""Most words of an opcode whose orders are tried."""
 
 
 class Qualifiers(dict[str, Any]):
@@ -78,14 +72,15 @@ class OperandSlot(NamedTuple):
     bits: int = 0
     dtype: np.dtype[Any] = DTYPES[1]  # of its numbers, unsigned unless the type is signed
 
-    def of(self, q: Qualifiers) -> "OperandSlot":
-        """Return it with the type that it has in an instruction."""
-        kind = q[self.type] or self.type
-        if kind == "imm8":
-            return self
-        bits = TYPE_BITS.get(kind, 32)
-        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[min(bits, 64)]
-        return self._replace(type=kind, bits=bits, dtype=dtype)
+
+def _typed(slot: OperandSlot, q: Qualifiers) -> OperandSlot:
+    """Return a slot with the type that it has in an instruction."""
+    kind = q[slot.type] or slot.type
+    if kind == "imm8":
+        return slot
+    bits = TYPE_BITS.get(kind, 32)
+    dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[min(bits, 64)]
+    return slot._replace(type=kind, bits=bits, dtype=dtype)
 
 
 def parts(words: Values, dtype: str) -> Any:
@@ -100,11 +95,10 @@ class ScalarOp:
     function that is given the qualifiers first, and then, where the `lanes` of a warp know of each
     other, (32, warps) flags of those that take part. It returns what is written, in any dtype of
     the width: an array, or one for each target. Halves that are packed are computed apart.
-    `otherwise` is what the ISA permits as well.
-
-    `needs` has the lowest architecture by the type of an element, where that is above sm_70;
-    `until` the one of a module from which on there is no such instruction since PTX ISA 6.4
-    (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a name, with blanks between.
+    `otherwise` is what the ISA permits as well. `needs` has the lowest architecture by the type of
+    an element, where that is above sm_70; `until` the one from which on there is no such
+    instruction since PTX ISA 6.4 (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a
+    name, with blanks between.
     """
 
     def __init__(
@@ -209,9 +203,6 @@ class ScalarOp:
             seen = [DTYPES[1], *seen]
         if "i" not in [dtype.kind for dtype in seen] or compute in _SAME_BITS:
             return compute
-        if all(dtype == seen[0] for dtype in seen):
-            dtype = seen[0]
-            return lambda *values: compute(*[value.view(dtype) for value in values])
         return lambda *values: compute(*map(np.ndarray.view, values, seen))
 
 
@@ -298,32 +289,20 @@ def ops(syntax: str, computes: Mapping[str, Compute], **options: Any) -> None:
         op(name, syntax, **options)(compute)
 
 
-def _orders(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Give qualifiers in every order that leaves types in theirs, the given one first.
-
-    So ptxas reads them, and headers have min.s16x2.relu.
-    """
-    yield tuple(words)
-    types = [word for word in words if _TYPE.fullmatch(word)]
-    for order in permutations(words) if len(words) <= _MOST_WORDS else ():
-        if [word for word in order if _TYPE.fullmatch(word)] == types:
-            yield order
-
-
 @lru_cache(maxsize=4096)
 def rows_of(opcode: str) -> tuple[tuple[ScalarOp, Qualifiers, list[OperandSlot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     stem, *given = opcode.split(".")
-    rows = _BY_STEM.get(stem, [])
-    for words in _orders(given) if rows else ():
+    # As headers have min.s16x2.relu, with types last, too.
+    for words in (given, sorted(given, key=lambda word: _TYPE.fullmatch(word) is not None)):
         opcode, found = ".".join((stem, *words)), []
         last = next((word for word in reversed(words) if word in TYPE_BITS), "")
-        for row in rows:
+        for row in _BY_STEM.get(stem, []):
             if match := row.pattern.fullmatch(opcode):
                 named = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
                 q = Qualifiers({"op": stem, "type": last} | named)
                 q["element"] = q["type"].removesuffix("x2")
-                found.append((row, q, [slot.of(q) for slot in row.slots]))
+                found.append((row, q, [_typed(slot, q) for slot in row.slots]))
         if found:
             return tuple(found)
     return ()
@@ -343,9 +322,6 @@ def decode_scalar(operands: OperandReader) -> tuple[Operation, Source | None] | 
     if found:
         operands.expect(*sorted({count for row, _, _ in found for count in row.counts}))
         operands.unsupported("p|q is not what it writes, or what it has to write")
-    for pattern, why in _OPEN.items():
-        if re.fullmatch(pattern, operands.instruction.opcode):
-            operands.unsupported(why)
     return None
 
 

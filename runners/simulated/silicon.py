@@ -1,14 +1,13 @@
 """A device under its instructions: its target, its units, its wiring, and what is broken in it.
 
 Where the ISA leaves open what a matrix unit does, each generation's figures stand here, as data.
-Sources. Measured: one NVIDIA H200, November 2026 (facts noted when the project began): sm_90 in
-every row. Published: the parameters of MMA-Sim (Microsoft, "mmasim") for sm_70, 75, 80, 89, 100
-and 120. Inferred: sm_72 is taken as sm_70, sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as
-sm_100; tf32's block follows from the disassembly (HMMA.1684).
+Sources. Measured: one NVIDIA H200, November 2026: sm_90 in every row. Published: the parameters of
+MMA-Sim (Microsoft, "mmasim") for sm_70, 75, 80, 89, 100 and 120. Inferred: sm_72 is taken as sm_70,
+sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as sm_100; tf32's block from the disassembly.
 
 A device may be given other units, as `SimulatedRunner("sm_90", chip=replace(chip_of("sm_90"),
-doubles=DoubleUnit(descending=True)))`: every field may be set, in any combination. A unit holds the
-right behaviour by default; planted faults replace fields of it.
+doubles=DoubleUnit(descending=True)))`. A unit holds the right behaviour by default; planted faults
+replace fields of it.
 
 A layout says which element of a matrix each place in the registers of a warp holds. For wmma the
 ISA leaves it open (9.7.14.4.1), and so these are nobody else's; for mma.sync it is documented
@@ -21,7 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
@@ -58,9 +57,7 @@ class FloatUnit:
     # What follows never differs between generations; planted faults change it.
     narrowing: Rounding = Rounding.NEAREST_EVEN  # from an f32 sum to an f16 result
     descending: bool = False  # the block with the highest k comes first
-    run: int | None = None
-    """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
-    in turn; None puts the products of a block next to each other."""
+    run: int | None = None  # length of the runs of products that are dealt out to the blocks
     products: int | None = None  # how many products of each dot product are added; None is all
     normalised_products: bool = False  # below 2, before the exponent of one counts
     flushed: frozenset[UnitMatrix] = frozenset()  # matrices whose subnormal elements become zero
@@ -74,22 +71,21 @@ class FloatUnit:
     ignores_c: bool = False  # the accumulator starts as zero
     rounded_multiplicands: bool = False  # tf32 is rounded to nearest where it should be cut
 
-    # Units of 8-bit elements have these.
-    kept: int | None = None  # bits of the fraction that each block's sum keeps; None is all
+    # Units of 8-bit elements have these: bits of the fraction that each block's sum keeps, None for
+    # all; exponents below which elements of A and of B are subnormal, None for that of f16, to
+    # which they are unpacked.
+    kept: int | None = None
     bottoms: tuple[int, int] | None = None
-    """Exponents below which elements of A and of B are subnormal, where those are their own
-    formats'; None is that of the multiplicand, f16, to which they are unpacked."""
 
     def __post_init__(self) -> None:
         # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
-        if not 8 <= self.fraction <= 30:
-            raise ValueError(f"{self.fraction} fraction bits; 8 to 30 can be summed")
-        if not 1 <= self.block <= 32:
-            raise ValueError(f"blocks of {self.block} products; 1 to 32 can be added at once")
-        if self.kept is not None and not 0 < self.kept <= self.accumulator.fraction:
-            raise ValueError(f"{self.kept} bits kept; give 1 to {self.accumulator.fraction}")
-        if self.run is not None and (self.run < 1 or self.block % self.run):
-            raise ValueError(f"runs of {self.run} in blocks of {self.block}; give a divisor")
+        run, most = self.run or 1, self.accumulator.fraction
+        if not (8 <= self.fraction <= 30 and 1 <= self.block <= 32):
+            said = f"{self.fraction} fraction bits, and blocks of {self.block} products"
+            raise ValueError(f"{said}; 8 to 30, and 1 to 32, can be summed")
+        if self.kept not in (None, *range(1, most + 1)) or run < 1 or self.block % run:
+            said = f"{self.kept} bits kept, and runs of {run}"
+            raise ValueError(f"{said}; give 1 to {most}, and a divisor of the block")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +162,7 @@ class RowUnit:
 class TransferUnit:
     """What wmma.load and wmma.store do beyond moving a matrix."""
 
-    missing: int = 0
-    """Rows or columns at the end of the leading dimension that are not moved: zeros when loading,
-    memory left alone when storing."""
+    missing: int = 0  # rows or columns at the end of the leading dimension that are not moved
     quieting: bool = False  # floating-point NaN are made quiet on the way
     swapped_pair: bool = False  # the first two rows (or columns) are exchanged
 
@@ -191,8 +185,7 @@ class SparseUnit(FragmentUnit):
     lower_rows_only: bool = False  # rows 8 to 15 of A take the metadata of rows 0 to 7
     swapped_pairs: bool = False  # each index of a pair chooses for the other
     sorted_pairs: bool = False  # the lower index of a pair chooses for its first element
-    counted_place: bool = False
-    """The first element of a row adds the exponent of a product with a place it does not choose."""
+    counted_place: bool = False  # a row's first element aligns sums with a place not chosen, too
 
 
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
@@ -213,11 +206,9 @@ class _Generation(NamedTuple):
 
 # Published for sm_70, with sm_72 inferred.
 _VOLTA = _Generation(23, 4, {"f32": -131, "f16": -19}, tf32_block=2)
-# Published for sm_75, sm_80, sm_89; tf32 exists from sm_80: half of the block, which HMMA.1684
-# holds in one step.
+# Published for sm_75, sm_80, sm_89; tf32 exists from sm_80: half of the block, one HMMA.1684.
 _AMPERE = _Generation(24, 8, {"f32": -132, "f16": -20}, tf32_block=4)
-# Measured on sm_90, published for sm_100 and sm_120. Half of the block would be 8 for tf32, but
-# HMMA.1684.F32.TF32 takes 4 at a time.
+# Measured on sm_90, published for sm_100, sm_120; HMMA.1684.F32.TF32 takes 4, not half of a block.
 _HOPPER = _Generation(25, 16, {"f32": -133, "f16": -21}, tf32_block=4)
 _GENERATIONS = {
     **dict.fromkeys((70, 72), _VOLTA),
@@ -227,8 +218,7 @@ _GENERATIONS = {
     **dict.fromkeys((90, 100, 101, 103, 110), _HOPPER),
     **dict.fromkeys((120, 121), _HOPPER._replace(byte_block=32, byte_fraction=25)),
 }
-ARCHITECTURES = tuple(_GENERATIONS)
-"""Numbers of the architectures that can be simulated: 90 is sm_90."""
+ARCHITECTURES = tuple(_GENERATIONS)  # that can be simulated: 90 is sm_90
 # The canonical NaN of each accumulator format (measured on an H200).
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
 # Least exponents of e4m3 and e5m2 (OCP OFP8 1.0, table 1).
@@ -239,14 +229,11 @@ def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatU
     """Return the unit of an architecture for f16, bf16 or tf32, with sums of f16 or f32."""
     row = _GENERATIONS[architecture]
     return FloatUnit(
-        multiplicand=NAMED[multiplicand],
-        accumulator=NAMED[accumulator],
-        fraction=row.fraction,
+        multiplicand=NAMED[multiplicand], accumulator=NAMED[accumulator], fraction=row.fraction,
         block=row.tf32_block if multiplicand == "tf32" else row.block,
-        zero_exponent=row.zero_exponents[accumulator],
+        zero_exponent=row.zero_exponents[accumulator], nan=_NAN[accumulator],
         rounding=Rounding.NEAREST_EVEN if accumulator == "f16" else Rounding.ZERO,
-        nan=_NAN[accumulator],
-    )
+    )  # fmt: skip
 
 
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
@@ -290,8 +277,8 @@ class SiliconTarget:
     def runs(self, module: SiliconTarget) -> bool:
         """Return whether a device of this target runs a module that was written for `module`.
 
-        Plain targets run on every later device, family-specific ones on later devices of the
-        family, architecture-specific ones on their own (PTX ISA 11.1.2, .target).
+        Plain targets run on later devices, family-specific ones on later ones of the family,
+        architecture-specific ones on their own (PTX ISA 11.1.2, .target).
         """
         own, other = (_RENAMED.get(each.architecture, each.architecture) for each in (self, module))
         if module.suffix == "a":
@@ -301,8 +288,7 @@ class SiliconTarget:
 
 TYPES = {
     "f32.f16.f16.f32": ("f16", "f32"),
-    # Where only one of C and D is f16, the sum runs in f32 and is converted before or behind
-    # (measured on an H200, November 2026).
+    # Where only one of C and D is f16, the sum runs in f32 (measured on an H200, November 2026).
     "f32.f16.f16.f16": ("f16", "f32"),
     "f16.f16.f16.f32": ("f16", "f32"),
     "f16.f16.f16.f16": ("f16", "f16"),
@@ -318,12 +304,11 @@ class Chip:
     """The floating-point units of a device; its exact ones are the same everywhere."""
 
     floats: Mapping[str, FloatUnit]
-    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Those of e4m3 and
-    e5m2 are missing where there is no unit for them, and the one of f16 stands for it."""
+    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Where those of
+    e4m3 and e5m2 are missing, the one of f16 stands for them."""
     doubles: DoubleUnit  # the rounding is each instruction's
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
-    """The units behind mma.sync.m8n8k4 of f16, by the same types; empty where there is none, and
-    scalar arithmetic stands for it."""
+    """Behind mma.sync.m8n8k4 of f16, by the same types; where none is, scalar arithmetic."""
 
 
 def chip_of(target: str) -> Chip:
@@ -331,17 +316,14 @@ def chip_of(target: str) -> Chip:
     known = {f"sm_{number}": number for number in ARCHITECTURES}
     if target not in known:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
-    number = known[target]
-    row = _GENERATIONS[number]
+    row = _GENERATIONS[number := known[target]]
     floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
     for d, a, b in product(("f32", "f16"), _BOTTOMS, _BOTTOMS) if row.byte_block else ():
         floats[f"{d}.{a}.{b}.{d}"] = replace(
-            float_unit(number, "f16", d),
-            block=row.byte_block or 0,
-            fraction=row.byte_fraction,
+            float_unit(number, "f16", d), block=row.byte_block or 0, fraction=row.byte_fraction,
             kept=min(row.byte_fraction, 23) if d == "f32" else None,
             bottoms=(_BOTTOMS[a], _BOTTOMS[b]),
-        )
+        )  # fmt: skip
     # Published: sm_75 computes this shape as sm_70 does.
     quads = {types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80}
     return Chip(floats=floats, doubles=DoubleUnit(), quads=quads)
@@ -386,8 +368,7 @@ class Silicon:
     damages: tuple[Damage, ...]
     otherwise: bool = False  # whether all that the ISA leaves open is other than by itself
     base: int = 0  # address of the first variable in shared memory
-    decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What instructions were decoded to, of this module or of others like it on this device."""
+    decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # instructions
 
     def unit(self, opcode: str, sound: AnyUnit) -> AnyUnit:
         """Return the unit that executes an opcode, as broken as it is."""
@@ -425,40 +406,34 @@ def dimensions(role: str, shape: str) -> tuple[int, int]:
 class Layout:
     """One fragment's layout, of elements of so many bits, in `count` registers of `width` bits.
 
-    Each of the (registers, lanes, positions) holds an element, whose index counts the matrix row by
-    row, or matrix after matrix; the last or first copy of one that is repeated is used.
+    `slots`, (positions, registers, lanes), has the element that each place holds, whose index
+    counts the matrix row by row, or matrix after matrix; `homes`, (elements,) register-and-lane,
+    and (elements, 1) bits below, where each is read.
     """
 
     bits: int
-    elements: Indices
-    last_copy: bool = False
+    count: int
+    width: int
+    slots: Indices
+    homes: tuple[Indices, NDArray[np.uint32]]
 
-    @cached_property
-    def count(self) -> int:
-        """Registers."""
-        return len(self.elements)
 
-    @cached_property
-    def width(self) -> int:
-        """Bits of a register."""
-        return max(32, self.bits)
+def layout_of(bits: int, elements: Indices, *, last_copy: bool = False) -> Layout:
+    """Return the layout of (registers, lanes, positions) elements of so many bits.
 
-    @cached_property
-    def slots(self) -> Indices:
-        """(positions, registers, lanes) the elements again, one position of all words together."""
-        return np.ascontiguousarray(self.elements.transpose(2, 0, 1))
-
-    @cached_property
-    def homes(self) -> tuple[Indices, NDArray[np.uint32]]:
-        """(elements,) register-and-lane, and (elements, 1) bits below, of the copy that is used."""
-        flat = self.elements.reshape(-1)
-        slots = np.arange(flat.size)
-        if not self.last_copy:
-            flat, slots = flat[::-1], slots[::-1]
-        home = np.empty(flat.max() + 1, np.int64)
-        home[flat] = slots
-        positions = self.elements.shape[2]
-        return home // positions, (home % positions * self.bits).astype(np.uint32)[:, None]
+    Of one that is repeated, the last or first copy is read.
+    """
+    flat, positions = elements.reshape(-1), elements.shape[2]
+    places = np.arange(flat.size)
+    if not last_copy:
+        flat, places = flat[::-1], places[::-1]
+    home = np.empty(flat.max() + 1, np.int64)
+    home[flat] = places
+    shifts = (home % positions * bits).astype(np.uint32)[:, None]
+    return Layout(
+        bits=bits, count=len(elements), width=max(32, bits), homes=(home // positions, shifts),
+        slots=np.ascontiguousarray(elements.transpose(2, 0, 1)),
+    )  # fmt: skip
 
 
 def scatter(elements: Elements, layout: Layout) -> list[Values]:
@@ -488,8 +463,7 @@ def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
 def _scattered(count: int, key: int) -> Indices:
     """Return a permutation of 0 … count - 1, a power of two, that depends on the key.
 
-    Each step is a bijection modulo a power of two: times an odd number plus a constant, then a xor
-    of the high half into the low.
+    Each step is a bijection: times an odd number plus a constant, then a xor of the high half.
     """
     order = np.arange(count, dtype=np.int64)
     for turn, part in enumerate(key.to_bytes(4, "little")[:3]):
@@ -503,9 +477,8 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     """Return the layout of a fragment of wmma: `role` a to d, `order` row or col in memory.
 
     A fragment of f16 multiplicands has eight registers whatever its matrix (9.7.14.4.1), and holds
-    some elements several times, as real devices do. Fragments of A and B are laid out differently
-    for row- and column-major matrices, which the ISA allows; those of C and D are not, because
-    `wmma.mma` does not say how they are stored.
+    some elements several times, as real devices do. Those of A and B differ between row- and
+    column-major matrices, which the ISA allows; those of C and D do not.
 
     Layout 0 deals the elements out in the order in which they lie in memory, from the second on
     where that is column by column: a fragment that is taken for one of the other layout is never
@@ -526,7 +499,7 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     # Lane by lane, so that neighbours in memory tend to share a lane in layout 0.
     by_lane = elements.reshape(LANES, count, positions)
     by_register = np.ascontiguousarray(by_lane.transpose(1, 0, 2))
-    return Layout(bits=bits, elements=by_register, last_copy=seed % 2 == 1)
+    return layout_of(bits, by_register, last_copy=seed % 2 == 1)
 
 
 @lru_cache(maxsize=512)
@@ -536,9 +509,8 @@ def documented_layout(
     """Return the layout of an operand of mma.sync, of lanes that are wired as `unit` says.
 
     With lane = 4 g + t, a register holds p neighbours along K (A, B) or N (C, D), the first in the
-    lowest bits. Eight rows of A make one register of every group of four lanes; further registers
-    go down M first, and then along K. `order` matters for m8n8k4 of f16 alone, of which a warp does
-    `QUADS` multiplications.
+    lowest bits. Eight rows of A make one register of every four lanes; further ones go down M
+    first, then along K. `order` matters for m8n8k4 of f16 alone, of which a warp does `QUADS`.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]
@@ -578,4 +550,4 @@ def documented_layout(
     else:
         # Two neighbours along N to each row, whether they share a register or not.
         row, column = group + 8 * (element >> 1), 2 * thread + (element & 1)
-    return Layout(bits=bits, elements=(which * rows + row) * columns + column)
+    return layout_of(bits, (which * rows + row) * columns + column)

@@ -41,7 +41,6 @@ from strategies.features import (
     Has,
     of_form,
 )
-from strategies.matrices import one
 from strategies.programs import accesses
 from strategies.programs.builder import (
     ACCUMULATED,
@@ -573,7 +572,7 @@ def _one_number(
     if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
         return
     bank, bits, type_ = fresh_bank(program, "z"), c.holds.bits, step.form.c_type
-    constant = replicated(dice.one_of((0, one(type_))), type_.bits, bits)
+    constant = replicated(dice.one_of((0, type_.one)), type_.bits, bits)
     for count in (1, 2):
         if count == c.holds.registers:
             continue

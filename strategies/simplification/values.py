@@ -20,7 +20,7 @@ from oracle.isa.forms import Form, Format, FormatKind, format_named
 from oracle.program.operands import Register
 from oracle.program.program import Program
 from oracle.program.steps import loads_fragment, multiplies_fragments
-from strategies.matrices import Image, Placed, firsts, inputs, one, places_of
+from strategies.matrices import Image, Placed, firsts, inputs, places_of
 from strategies.simplification.examples import visit
 
 Ids = NDArray[np.intp]  # Numbers of cells
@@ -212,7 +212,7 @@ def simpler_values(type_: Format, value: int) -> list[int]:
 
 
 def _offers(type_: Format, value: int) -> Iterator[int]:
-    yield one(type_)
+    yield type_.one
     sign = 1 << (type_.bits - 1)
     if type_.kind is FormatKind.FLOAT:
         unit = 1 << (type_.bits - 1 - type_.exponent_bits)
@@ -243,7 +243,7 @@ def _negative(type_: Format, value: int) -> bool:
 
 
 def _cost(type_: Format, value: int) -> _Cost:
-    if value == one(type_):
+    if value == type_.one:
         return (0,)
     negative = _negative(type_, value)
     if type_.kind is FormatKind.FLOAT:

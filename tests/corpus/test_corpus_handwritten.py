@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from corpus_cases import new_corpus, tree
 
 from corpus import Kind
 from corpus.exchange import read_case
-from corpus.programs import pack
 from oracle.errors import InfrastructureError, UsageError
 
 MODULE = """// wmma.store.d.sync; is only talked about
@@ -100,30 +98,3 @@ def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path)
     folder = written(tmp_path, {"kind": "crash"}, module_ptx=".version 8.0\n.target sm_90\n")
     with pytest.raises(UsageError, match=r"no matrix instruction.* write instructions there"):
         new_corpus(tmp_path).add(*read_case(folder))
-
-
-IMAGE = np.zeros((1, 8), np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
-        (pack(IMAGE)[:-1], pack(IMAGE), "an image is no array"),
-        (pack(IMAGE), b"", "an image is no array"),
-        (pack(IMAGE), pack(IMAGE[0]), r"expected.npy uint8 of shape \(8,\)"),
-        (pack(IMAGE.astype(np.uint16)), pack(IMAGE), "input.npy holds uint16"),
-        (pack(IMAGE), pack(IMAGE[:, :4]), r"expected.npy uint8 of shape \(1, 4\)"),
-    ],
-)
-def test_images_that_cannot_be_run_on_are_refused_before_they_are_stored(
-    tmp_path: Path, before: bytes, after: bytes, said: str
-) -> None:
-    """They were added, and every replay ended with 3."""
-    folder = written(tmp_path, {"kind": "violation"})
-    (folder / "input.npy").write_bytes(before)
-    (folder / "expected.npy").write_bytes(after)
-    with pytest.raises(UsageError, match=said):
-        read_case(folder)
-    for name in ("input.npy", "expected.npy"):
-        (folder / name).write_bytes(pack(IMAGE))
-    assert {"input.npy", "expected.npy"} <= read_case(folder)[1].keys()

@@ -171,7 +171,7 @@ def npy(header: str, data: bytes = b"") -> bytes:
         npy("{'descr': '|V4', 'fortran_order': False, 'shape': (1,), }", bytes(4)),
         npy("{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (1,), }", bytes(1)),
         npy("(" * 100),
-        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1, " * 20 + "), }", bytes(1)),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1, " * 70 + "), }", bytes(1)),
     ],
 )
 def test_a_header_that_no_array_of_ours_has_is_refused(data: bytes, corpus: Corpus) -> None:

@@ -49,7 +49,7 @@ REFUSED = {
     "models export sm_90 --output missing/file": "--output missing/file cannot be written",
     "measure --runner sim --output missing/file": "--output missing/file cannot be written",
     "measure --runner sim --only nothing": "no multiplication of sm_90",
-    "legal .": "warpfuzz: . is a folder; give a file",
+    "legal .": "warpfuzz: . cannot be read",
 }
 """The command line, and words of what it is told."""
 

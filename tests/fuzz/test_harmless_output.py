@@ -64,32 +64,23 @@ def test_a_long_text_is_cut() -> None:
 HOSTILE = "\x1b]0;owned\x07[/]\u202e\x9b"
 
 
-def test_a_hostile_finding_is_listed_and_shown(tmp_path: Path) -> None:
-    corpus = create_corpus(tmp_path / "c", generator="test")
-    saved = corpus.add(
-        Case(
-            kind=Kind.CRASH,
-            identity=Identity(failure="wrong result", instructions=("k",)),
-            instructions=(f"wmma.load{HOSTILE};",),
-            target="sm_90",
-            ptx_version="8.0",
-            comment=HOSTILE,
-        ),
-        {"module.ptx": f"// {HOSTILE} [/bold]\n".encode()},
-    )
-    for arguments in (("corpus", "list", "c"), ("corpus", "show", saved.id, "--corpus", "c")):
-        for json_too in ((), ("--json",)):
-            ended = warpfuzz(tmp_path, *arguments, *json_too)
-            assert ended.code == 0, ended.err
-            assert is_harmless(ended.out)
-            assert is_harmless(ended.err)
-
-
-def test_a_hostile_name_in_a_message_is_harmless(tmp_path: Path) -> None:
-    for arguments in (("corpus", "list", HOSTILE), ("replay", HOSTILE), (HOSTILE,)):
-        ended = warpfuzz(tmp_path, *arguments)
-        assert ended.code == 2
-        assert is_harmless(ended.err)
+def test_a_hostile_finding_or_name_is_shown_as_text(tmp_path: Path) -> None:
+    case = Case(
+        kind=Kind.CRASH,
+        identity=Identity(failure="wrong result", instructions=("k",)),
+        instructions=(f"wmma.load{HOSTILE};",),
+        target="sm_90", ptx_version="8.0", comment=HOSTILE,
+    )  # fmt: skip
+    files = {"module.ptx": f"// {HOSTILE} [/bold]\n".encode()}
+    saved = create_corpus(tmp_path / "c", generator="test").add(case, files)
+    for code, *words in (
+        (0, "corpus", "list", "c"), (0, "corpus", "list", "c", "--json"),
+        (0, "corpus", "show", saved.id, "--corpus", "c"),
+        (2, "corpus", "list", HOSTILE), (2, HOSTILE),
+    ):  # fmt: skip
+        ended = warpfuzz(tmp_path, *words)
+        assert ended.code == code, ended.err
+        assert is_harmless(ended.out + ended.err)
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
@@ -106,20 +97,14 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [("corpus", "list", "record"), ("isa", "--only", "ldmatrix*"), ("explain", "wmma.mma \u2603")],
+    [("corpus", "list", "record"), ("explain", "wmma.mma \u2603")],
     ids=" ".join,
 )
 def test_a_terminal_that_knows_ascii_alone_gets_ascii(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    told = warpfuzz(
-        tmp_path,
-        *arguments,
-        LC_ALL="C",
-        PYTHONUTF8="0",
-        PYTHONCOERCECLOCALE="0",
-        COLUMNS="99999999",
-    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "COLUMNS": "99999999"}
+    told = warpfuzz(tmp_path, *arguments, **plain)
     assert told.code == 0, told.err
     assert told.out.strip()
     assert (told.out + told.err).isascii()

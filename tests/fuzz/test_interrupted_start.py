@@ -19,7 +19,14 @@ _LISTENING = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 _QUIET = (-signal.SIGINT, 128 + signal.SIGINT, 2)
 
 
-@pytest.mark.parametrize("milliseconds", [0, 50, 200])
+def ended(tmp_path: Path, *command: object, path: str = str(ROOT), begin=_LISTENING):
+    return subprocess.run(
+        [str(word) for word in command], cwd=tmp_path, env=environment(tmp_path, PYTHONPATH=path),
+        check=False, capture_output=True, text=True, preexec_fn=begin,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("milliseconds", [0, 100])
 def test_an_interrupt_while_it_starts_is_quiet(tmp_path: Path, milliseconds: int) -> None:
     with subprocess.Popen(
         # What comes before the line is Python's own start, and a module of 20 lines.
@@ -36,11 +43,8 @@ def test_an_interrupt_while_it_starts_is_quiet(tmp_path: Path, milliseconds: int
     assert process.returncode in _QUIET
 
 
-@pytest.mark.parametrize("module", ["pathlib", "fuzz.cli", "click"])
-@pytest.mark.parametrize("how", [["-m", "fuzz"], [str(ROOT / "fuzz" / "_warpfuzz")]], ids=str)
-def test_an_interrupt_while_it_imports_is_quiet(
-    tmp_path: Path, module: str, how: list[str]
-) -> None:
+@pytest.mark.parametrize("module", ["pathlib", "click"])
+def test_an_interrupt_while_it_imports_is_quiet(tmp_path: Path, module: str) -> None:
     # It comes while the module is looked for, in whatever imports it.
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
@@ -52,22 +56,10 @@ def test_an_interrupt_while_it_imports_is_quiet(
         f"for name in [name for name in sys.modules if name.startswith({module!r})]:\n"
         "    del sys.modules[name]\n"
     )
-    ended = subprocess.run(
-        [sys.executable, *how, "--version"], cwd=tmp_path, check=False, capture_output=True,
-        env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}"), text=True,
-        preexec_fn=_LISTENING,
-    )  # fmt: skip
-    assert "Traceback" not in ended.stderr
-    assert ended.returncode in _QUIET
-
-
-def test_an_interrupt_between_import_and_call_is_quiet(tmp_path: Path) -> None:
-    code = f"from fuzz.__main__ import main; {_AT_ONCE}; main()"
-    ended = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), check=False,
-        capture_output=True, text=True, preexec_fn=_LISTENING,
-    )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+    command = (sys.executable, ROOT / "fuzz" / "_warpfuzz", "--version")
+    done = ended(tmp_path, *command, path=f"{ROOT}:{tmp_path}")
+    assert "Traceback" not in done.stderr
+    assert done.returncode in _QUIET
 
 
 @pytest.mark.parametrize("ignored", [False, True])
@@ -83,10 +75,6 @@ def test_an_interrupt_while_python_starts_is_quiet(tmp_path: Path, ignored: bool
         (installed / name).chmod(0o755)
     # As pipx does.
     (tmp_path / "link").symlink_to(installed / "warpfuzz")
-    ended = subprocess.run(
-        [tmp_path / "link", "--version"], cwd=tmp_path, check=False, capture_output=True, text=True,
-        env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}"),
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN) if ignored else _LISTENING,
-    )  # fmt: skip
-    assert ended.stderr == ""
-    assert ended.returncode == (0 if ignored else -signal.SIGINT)
+    begin = partial(signal.signal, signal.SIGINT, signal.SIG_IGN) if ignored else _LISTENING
+    done = ended(tmp_path, tmp_path / "link", "--version", path=f"{ROOT}:{tmp_path}", begin=begin)
+    assert (done.stderr, done.returncode) == ("", 0 if ignored else -signal.SIGINT)

@@ -12,66 +12,43 @@ from strategies.instructions import canonical
 
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%addr]"
 LINES = [
-    LOAD + ";",
-    LOAD + ", 8;",
-    LOAD.replace("m16n16k16", "m16n16k17") + ";",
-    "",
-    "   ",
-    "what is this?",
-    "ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [tile];",
-    "\t// a comment",
-    "wmma.mma" * 50,
-    "𝕎mma ☃",
-    "\x1b[31mred",
-]
+    LOAD + ";", LOAD + ", 8;", LOAD.replace("m16n16k16", "m16n16k17") + ";", "", "   ",
+    "what is this?", "ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [tile];", "\t// a comment",
+    "wmma.mma" * 50, "𝕎mma ☃", "\x1b[31mred",
+]  # fmt: skip
 
 
 def judged(rows):
     return [(row["instruction"], row["verdict"]) for row in rows]
 
 
-def expected(lines):
-    return [(line, explain(line).verdict.value) for line in lines]
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", ["", "an end"])
+@pytest.mark.parametrize(("end", "last"), [("\n", "an end"), ("\r\n", "")])
 def test_each_line_of_a_file_has_one_verdict_in_order(tmp_path, end, last):
-    (tmp_path / "file").write_bytes((end.join(LINES) + (end if last else "")).encode())
+    data = (end.join(LINES) + (end if last else "")).encode()
+    (tmp_path / "file").write_bytes(data)
     told = warpfuzz(tmp_path, "legal", "file", "--json")
     assert (told.code, told.err) == (0, "")
     lines = {number: line for number, line in enumerate(LINES, 1) if says_something(line)}
     assert len(lines) < len(LINES)
-    assert judged(told.rows) == expected(lines.values())
     assert [row["line"] for row in told.rows] == list(lines)
     for row, line in zip(told.rows, lines.values(), strict=True):
-        assert [reason["text"] for reason in row["reasons"]] == [
-            reason.text for reason in explain(line).reasons
-        ]
+        said = explain(line)
+        assert (row["instruction"], row["verdict"]) == (line, said.verdict.value)
+        assert [reason["text"] for reason in row["reasons"]] == [one.text for one in said.reasons]
         assert bool(row["reasons"]) == (row["verdict"] != "legal")
+    assert warpfuzz(tmp_path, "legal", "-", "--json", stdin=data).out == told.out
 
 
-def test_standard_input_is_read_like_a_file(tmp_path):
-    (tmp_path / "file").write_bytes("\n".join(LINES).encode())
-    from_file = warpfuzz(tmp_path, "legal", "file", "--json")
-    piped = warpfuzz(tmp_path, "legal", "-", "--json", stdin="\n".join(LINES).encode())
-    assert piped.out == from_file.out
-
-
-@pytest.mark.parametrize("command", [("legal", "file"), ("legal", "-")], ids=" ".join)
-@pytest.mark.parametrize("json", [True, False])
-def test_bytes_that_are_no_text_are_verdicts(tmp_path, command, json):
+def test_bytes_that_are_no_text_are_verdicts(tmp_path):
     noise = random.Random(4).randbytes(20_000)
-    (tmp_path / "file").write_bytes(noise)
     lines = noise.count(b"\n") + (not noise.endswith(b"\n"))
-    told = warpfuzz(tmp_path, *command, *(["--json"] if json else []), stdin=noise)
+    told = warpfuzz(tmp_path, "legal", "-", "--json", stdin=noise)
+    assert [row["verdict"] for row in told.rows] == ["illegal"] * lines
+    told = warpfuzz(tmp_path, "legal", "-", stdin=noise)
     assert told.code == 0
-    if json:
-        assert [row["verdict"] for row in told.rows] == ["illegal"] * lines
-    else:
-        assert told.out.endswith(f"\n{lines} lines: {lines} illegal\n")
-        # Nothing that a terminal would obey is passed on.
-        assert all(sign == "\n" or sign.isprintable() for sign in told.out)
+    assert told.out.endswith(f"\n{lines} lines: {lines} illegal\n")
+    # Nothing that a terminal would obey is passed on.
+    assert all(sign == "\n" or sign.isprintable() for sign in told.out)
 
 
 def test_of_a_module_the_matrix_instructions_are_judged_and_nothing_else(tmp_path):
@@ -80,34 +57,22 @@ def test_of_a_module_the_matrix_instructions_are_judged_and_nothing_else(tmp_pat
     told = warpfuzz(tmp_path, "legal", "module.ptx", "--json")
     (row,) = told.rows
     assert (row["line"], row["instruction"], row["verdict"]) == (5, f"{LOAD};", "legal")
-    other = warpfuzz(tmp_path, "legal", "module.ptx", "--target", "sm_50", "--json")
-    assert [row["verdict"] for row in other.rows] == ["illegal"] or other.code == 2
     # Without a suffix that says so it is a list of lines.
     (tmp_path / "list").write_text(module)
     assert len(warpfuzz(tmp_path, "legal", "list", "--json").rows) == 7
 
 
-def test_a_mark_of_the_byte_order_is_no_part_of_a_line(tmp_path):
+def test_a_mark_of_the_byte_order_is_no_part_of_a_line_and_an_empty_file_has_none(tmp_path):
     """A legal first line of a file from Windows was called illegal (2026-11-24)."""
     (tmp_path / "file").write_text(f"{LOAD};\r\n{LOAD};\r\n", encoding="utf-8-sig")
     rows = warpfuzz(tmp_path, "legal", "file", "--json").rows
     assert judged(rows) == [(f"{LOAD};", "legal")] * 2
-
-
-def test_an_empty_file_has_no_verdicts(tmp_path):
-    (tmp_path / "file").touch()
-    assert warpfuzz(tmp_path, "legal", "file", "--json").out == ""
-    assert warpfuzz(tmp_path, "legal", "file").out == "0 lines: none\n"
+    assert warpfuzz(tmp_path, "legal", "-").out == "0 lines: none\n"
 
 
 @pytest.mark.parametrize(
     ("count", "json"),
-    [
-        (10_000, True),
-        (10_000, False),
-        pytest.param(100_000, True, marks=pytest.mark.slow),
-        pytest.param(20_000, False, marks=pytest.mark.slow),
-    ],
+    [(3_000, True), (3_000, False), pytest.param(100_000, True, marks=pytest.mark.slow)],
 )
 def test_many_lines_are_judged(tmp_path, count, json):
     some = [canonical(form).text for form in FORMS] + ["", "no", LOAD]
@@ -138,25 +103,22 @@ def test_explain_gives_the_verdict_and_every_reason_with_its_section(tmp_path):
     assert (told.code, shown.code) == (0, 0)
 
 
-@pytest.mark.parametrize("argument", [b"\xff\xfe wmma", b"", b"\x1b[31m", "☃".encode()])
+@pytest.mark.parametrize("argument", [b"\xff\xfe wmma", b"", b"\x1b[31m"])
 def test_explain_takes_any_argument(tmp_path, argument):
     assert warpfuzz(tmp_path, "explain", argument).code == 0
     (row,) = warpfuzz(tmp_path, "explain", argument, "--json").rows
     assert row["verdict"] == "illegal"
 
 
-@pytest.mark.parametrize("text", ["add.s32 a, b, c;", "wgmma.fence.sync.aligned;"])
-def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path, text):
+def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path):
+    text = "wgmma.fence.sync.aligned;"
     shown = warpfuzz(tmp_path, "explain", text)
     assert (shown.code, shown.out.split(" on ")[0]) == (0, "not judged")
-    assert "illegal" not in shown.out
-    (row,) = warpfuzz(tmp_path, "explain", text, "--json").rows
-    assert row["verdict"] == "not judged"
-    (tmp_path / "file").write_text(f"{text}\n{LOAD}\n")
+    (tmp_path / "file").write_text(f"add.s32 a, b, c;\n{text}\n{LOAD}\n")
     rows = warpfuzz(tmp_path, "legal", "file", "--json").rows
-    assert [row["verdict"] for row in rows] == ["not judged", "legal"]
+    assert [row["verdict"] for row in rows] == ["not judged", "not judged", "legal"]
     listed = warpfuzz(tmp_path, "legal", "file").out
-    assert listed.endswith("2 lines: 1 not judged, 1 legal\n")
+    assert listed.endswith("3 lines: 2 not judged, 1 legal\n")
 
 
 def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tmp_path):
@@ -174,10 +136,7 @@ def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tm
         assert verdict.legal, (row["text"], verdict.reasons)
 
 
-@pytest.mark.parametrize(
-    ("target", "version"),
-    [("sm_70", "6.0"), ("sm_75", "6.3"), ("sm_90", "8.0"), ("sm_100a", "8.6")],
-)
+@pytest.mark.parametrize(("target", "version"), [("sm_75", "6.3"), ("sm_100a", "8.6")])
 def test_isa_lists_what_a_target_and_a_version_have(tmp_path, target, version):
     told = warpfuzz(tmp_path, "isa", "--json", "--target", target, "--ptx-version", version)
     assert [row["opcode"] for row in told.rows] == [
@@ -193,5 +152,3 @@ def test_isa_in_a_pipe_has_a_whole_form_on_each_line(tmp_path):
     opcodes = [form.opcode for form in FORMS if form.mnemonic == "wmma.mma"]
     assert [line.split()[0] for line in lines[1:-1]] == opcodes
     assert lines[-1] == f"{len(opcodes)} forms: {len(opcodes)} wmma.mma"
-    one = warpfuzz(tmp_path, "isa", "--only", "movmatrix")
-    assert one.out.splitlines()[-1] == "1 form: 1 movmatrix"

@@ -25,14 +25,11 @@ def functions_of(name: str, text: str) -> dict[str, Callable[..., None]]:
     return {one: made for one, made in names.items() if one.startswith("test_")}
 
 
-def test_there_are_five_examples() -> None:
-    assert len(EXAMPLES) == 5
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_passes_as_it_stands_on_the_page(name: str, tmp_path: Path) -> None:
     tests = functions_of(name, EXAMPLES[name])
     assert tests
+    assert len(EXAMPLES) == 5
     for test in tests.values():
         fixtures = {"tmp_path": tmp_path} if "tmp_path" in signature(test).parameters else {}
         test(**fixtures)
@@ -74,8 +71,3 @@ def test_the_page_names_what_is_public_and_each_says_what_it_is() -> None:
         for one in room.__all__:
             assert getattr(room, one).__doc__, one
     assert set(re.findall(r"`(\w+)`", ROWS["corpus"])) <= set(import_module("corpus").__all__)
-
-
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'runners' has no attribute 'nothing'"):
-        import_module("runners").nothing  # noqa: B018

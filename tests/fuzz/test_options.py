@@ -10,7 +10,6 @@ import pytest
 from fuzz.options.declared import CONFLICTS, OPTIONS, Options, check_conflicts
 from fuzz.options.operating import COMMANDS, Screen
 from fuzz.options.testing import Bench, Conform, Measure, Reduce, Replay, Run
-from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 
 OWN = {"--device", "--front-end"}
@@ -48,14 +47,6 @@ def test_an_empty_name_is_no_file_and_no_folder_and_an_empty_text_no_value() -> 
             one.type.convert("", one, None)
 
 
-def test_the_seed_of_a_measurement_has_31_bits() -> None:
-    seed = Measure.named("seed").parameter
-    assert [seed.type.convert(str(one), seed, None) for one in (0, 2**31 - 1)] == [0, 2**31 - 1]
-    for one in (-1, 2**31):
-        with pytest.raises(click.BadParameter):
-            seed.type.convert(str(one), seed, None)
-
-
 def test_a_text_that_is_kept_is_text() -> None:
     """A state or a finding could not be written with it (2026-11-24)."""
     run = {one.name: one.parameter for one in Run.declared()}
@@ -90,8 +81,3 @@ def test_a_default_that_was_typed_counts_as_given() -> None:
     typed = Bench(coverage=True, seeds=20, given=frozenset({"coverage", "seeds"}))
     with pytest.raises(UsageError, match="--seeds is about planted faults"):
         check_conflicts(typed, "bench")
-
-
-def test_what_nobody_chooses_is_the_first_gpu_and_the_first_layout() -> None:
-    choice = RunnerChoice(name="cuda")
-    assert (choice.device, choice.layout, choice.deadline) == (0, 0, None)

@@ -17,26 +17,17 @@ GIB = 1 << 30
     ("name", "compares", "devices", "gpu", "host", "workers"),
     [
         ("sim", True, 1, 140, 128, 16),
-        ("ptxas", False, 1, 140, 128, 16),
         ("cuda", False, 1, 140, 128, 15),
         ("cuda", True, 1, 140, 128, 24),
         ("cuda", True, 1, 48, 24, 24),
         ("cuda", True, 1, 47, 128, 15),
-        ("cuda", True, 2, 24, 128, 24),
-        ("cuda", True, 5, 10, 128, 24),
         ("cuda", True, 5, 9, 128, 15),
         ("cuda", True, 1, 140, 23, 15),
         ("cuda", True, 1, 0, 128, 15),
     ],
 )
 def test_three_workers_for_two_cores_keep_a_gpu_busy_that_has_room_for_them(
-    name: str,
-    compares: bool,
-    devices: int,
-    gpu: int,
-    host: int,
-    workers: int,
-    monkeypatch: pytest.MonkeyPatch,
+    name, compares, devices, gpu, host, workers, monkeypatch
 ) -> None:
     memory = SimpleNamespace(available=host * GIB)
     monkeypatch.setattr(runner, "cores", lambda: 16)

@@ -80,14 +80,6 @@ def test_it_stops_at_its_limit_and_says_that_it_is_incomplete(limit: int, troubl
     assert found.last is not None
 
 
-@given(culprit=st.integers(0, 127), limit=st.integers(1, 8))
-def test_the_image_that_fails_is_found_whatever_the_limit(culprit: int, limit: int) -> None:
-    found = isolate(
-        _Fragile({culprit}, Trouble.LAUNCH_FAILURE), _COMPILED, _images(128), limit=limit
-    )
-    assert [one.index for one in found.culprits] == [culprit]
-
-
 def test_a_failure_that_does_not_come_again_has_no_culprit() -> None:
     found = isolate(_Fragile({5}, Trouble.CRASH, times=2), _COMPILED, _images(16))
     assert found.culprits == ()
@@ -102,15 +94,3 @@ def test_it_does_not_halve_what_halving_cannot_help() -> None:
         assert runner.failed == 1
         assert not found.complete
         assert found.culprits == ()
-
-
-def test_lines_of_what_was_said_stand_apart_in_one_line() -> None:
-    """An instruction stood glued behind the sentence of a race (2026-11-24)."""
-    failure = Failure(
-        trouble=Trouble.LAUNCH_FAILURE, message="it stops",
-        detail="line 9: race, and no barrier is between\n\n  ldmatrix.sync {%r0},  [%r1];\n",
-    )  # fmt: skip
-    assert failure.line == (
-        "launch failure: it stops: line 9: race, and no barrier is between; "
-        "ldmatrix.sync {%r0}, [%r1]"
-    )

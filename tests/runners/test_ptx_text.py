@@ -71,10 +71,6 @@ def test_a_kernel_stands_where_another_one_stood(
     assert list(kernel_texts(text)[1]) == list(programs)
 
 
-def test_text_without_a_kernel_has_none() -> None:
-    assert kernel_texts("// nothing\n") == ("// nothing\n", {})
-
-
 def test_all_are_those_that_are_here_and_every_release_that_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oracle.arithmetic.conversions import own_scratch
-from oracle.arithmetic.doubles import Decoded, chain, fma
+from oracle.arithmetic.doubles import chain, decoded, fma
 from oracle.models import model_for
 
 pytestmark = pytest.mark.slow
@@ -128,6 +128,6 @@ def test_the_quick_way_is_bit_for_bit_the_slow_one(kind, rounding):
         total = c
         for k in range(K):
             with np.errstate(all="ignore"):
-                x, y = Decoded.of(a[:, :, k, None]), Decoded.of(b[:, None, k])
+                x, y = decoded(a[:, :, k, None]), decoded(b[:, None, k])
             total = fma(x, y, total, rounding=rounding, nan=RULE.nan.value)
         np.testing.assert_array_equal(found.transpose(2, 0, 1), total)

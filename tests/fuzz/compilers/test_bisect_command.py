@@ -70,7 +70,6 @@ def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
         (("{crash}", "--compilers", "."), "no ptxas is in"),
         (("{crash}", "--compilers", "driver"), "name a ptxas with --compilers"),
         (("{crash}", "--compilers", "{folder}", "--runner", "sim"), "leave it out"),
-        (("{crash}", "--compilers", "{folder}", "--disassembler", "x"), "leave it out"),
         (("warpfuzz-corpus",), "name a folder in warpfuzz-corpus/findings"),
         (("{folder}",), "is no folder of a finding: it has no finding.json"),
         (("{crash}", "--corpus", "nowhere"), "and no corpus nowhere to look for such a finding in"),

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from fake_cluster import FakeCluster
 from rich.console import Console
-from value_runs import FAMILIES, FakePool, found
+from value_runs import FakePool, found
 
 from corpus import create_corpus
 from corpus.known import Known
@@ -174,29 +174,22 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_quick")
-def test_twenty_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
-    alone = outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 100)
-    assert alone[2] == (800, 700, 100, 100, 0)
-    assert len(alone[1]) == FAMILIES
+def test_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
+    alone = outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
+    assert alone[2] == (320, 280, 40, 40, 0)
     cluster = FakeCluster([2, 1, 2], host_of(Answering), workers=2)
-    removed = []
     chance = random.Random(2026)
 
-    def change(number: int) -> Callable[[], None]:
-        def deed() -> None:
-            node = chance.choice(sorted(cluster.nodes))
-            places = cluster.nodes[node]
-            cluster.remove(node)
-            removed.append(node)
-            cluster.add(10 + number, places)
+    def change() -> None:
+        node = chance.choice(sorted(cluster.nodes))
+        places = cluster.nodes[node]
+        cluster.remove(node)
+        cluster.add(10 + len(cluster.actors), places)
 
-        return deed
-
-    deeds = {5 + 4 * number: change(number) for number in range(20)}
-    assert outcome(tmp_path / "many", cluster, deeds, 100) == alone
-    assert len(removed) == 20
+    deeds = dict.fromkeys(range(5, 35, 3), change)
+    assert outcome(tmp_path / "many", cluster, deeds, 40) == alone
     # The rounds that were lost with a node were given again, to others.
-    assert len(cluster.actors) > 5
+    assert len(cluster.actors) > 10
 
 
 @pytest.mark.usefixtures("_quick")
@@ -217,7 +210,7 @@ def test_a_campaign_waits_for_nodes_when_all_are_gone(tmp_path: Path) -> None:
         return real()
 
     cluster.places = places  # type: ignore[method-assign]
-    assert outcome(tmp_path, cluster, {10: go}, 30)[2][3] == 30
+    assert outcome(tmp_path, cluster, {5: go}, 12)[2][3] == 12
     assert 0 in looks
 
 
@@ -286,12 +279,12 @@ def test_a_campaign_whose_cluster_is_gone_says_so_in_its_files_and_is_resumed(
 
     folder = tmp_path / "fleet"
     with pytest.raises(InfrastructureError, match="the Ray cluster is gone"):
-        outcome(folder, cluster, {10: go}, 40)
+        outcome(folder, cluster, {5: go}, 16)
     figures = read_figures(folder)
     assert (figures.life, figures.status.stopped) == (Life.ENDED, "the Ray cluster is gone")
-    assert figures.status.rounds >= 10
-    resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 40)
-    assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 40)
+    assert figures.status.rounds >= 5
+    resumed = outcome(folder, FakeCluster([1], host_of(Answering)), {}, 16)
+    assert resumed == outcome(tmp_path / "alone", FakeCluster([1], host_of(Answering)), {}, 16)
 
 
 class Broke(Answering):
@@ -319,15 +312,6 @@ def test_a_device_that_fails_its_self_check_is_left_out_and_named(tmp_path: Path
     assert "node0" in remark
     assert "self" in remark or "multiply" in remark
     assert [one.host for one in status.devices] == ["node1"]
-
-
-@pytest.mark.usefixtures("_quick")
-def test_where_every_device_is_left_out_that_is_said() -> None:
-    with (
-        FleetPool(CHECK, FakeCluster([1, 1], host_of(Broke))) as pool,
-        pytest.raises(DeviceLostError, match="multiply"),
-    ):
-        pool.facts()
 
 
 @pytest.mark.usefixtures("_quick")

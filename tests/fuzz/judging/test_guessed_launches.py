@@ -15,8 +15,7 @@ from fuzz.findings.launches import (
     parse_launch,
     setup_of,
 )
-from fuzz.judging.guessing import guess
-from fuzz.judging.reference import edges_of, image_of, rounded, undecided
+from fuzz.judging.reference import edges_of, guess, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice

@@ -132,8 +132,8 @@ def test_what_is_not_shown_is_said_with_what_is(folder: Path, what: str) -> None
 REFUSED = {
     "nothing to keep": ((), "none of them given"),
     "two things to keep": (("--crash", "--command", "true"), "2 of them given"),
-    "an option of another way": (("--crash", "--launch", "a"), "--launch goes with --differs, and"),
-    "memory of no process": (("--differs", "--memory", 100), "--memory goes with --message or"),
+    "an option of another way": (("--crash", "--launch", "a"), "--launch is of another way to say"),
+    "memory of no process": (("--differs", "--memory", 100), "--memory is of another way to say"),
     "no time": (("--crash", "--time", "soon"), "'soon' is not a duration"),
     "no folder for it": (("--crash", "--output", "no/a"), "--output no/a cannot be written"),
     "no compiler": (("--crash", "--compiler", "bin/none"), "there is no file bin/none"),

@@ -14,10 +14,9 @@ from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.bench import Silence
 from fuzz.campaign.triage import Triage
-from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
-from fuzz.runner import RunnerChoice, opened
+from fuzz.runner import RunnerChoice
 from fuzz.screening import examining
 from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
@@ -98,21 +97,6 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
     assert "multiprocessor 1 of" in state.bucket.key
     assert state.saved is not None
     assert corpus.get(state.saved.id).finding.details["multiprocessor"] == 1
-
-
-def test_programs_that_differed_are_not_verified() -> None:
-    for faults, verified in (((), True), (("store-missing",), False)):
-        programs = check(*faults)
-        with programs.opened(Silence()) as opened_check:
-            drawn = job(programs, opened_check)
-        with opened(programs.choice) as ready:
-            worker = ProgramRounds(
-                ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
-                heartbeat=Silence(),
-            )  # fmt: skip
-            report = worker.report(drawn)
-        assert bool(worker.verified) is verified
-        assert bool(report.suspects) is not verified
 
 
 def test_one_process_alone_screens_a_device() -> None:

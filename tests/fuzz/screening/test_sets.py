@@ -40,7 +40,7 @@ def test_the_same_set_is_the_same_file(small_set: ScreeningSet, file: Path, tmp_
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_a_damaged_byte_is_refused_wherever_it_is(file: Path, data: st.DataObject) -> None:
     contents = bytearray(file.read_bytes())
     place = data.draw(st.integers(0, len(contents) - 1))

@@ -23,7 +23,6 @@ OUTCOMES = {
     "late_crash": Response.CRASHED,
     "late_quit": Response.UNREADABLE,
 }
-HANGS = ("hang", "late_hang")
 
 
 def fake(folder: Path, mode: str = "sound") -> Assembler:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from fakes import FAKE
@@ -149,10 +148,8 @@ def test_a_path_is_taken_as_given(tmp_path):
     [
         (None, 0, "there is no file"),
         ("#!/bin/sh\necho hello", 0o755, "answered 'hello'"),
-        ("#!/bin/sh\nexit 3", 0o755, "status 3"),
         ("#!/bin/sh\necho release 13.5, V13.5.37\nexit 1", 0o755, "status 1"),
         ("not a program", 0o755, "Exec format error"),
-        ("#!/nowhere\n", 0o755, "No such file"),
         ("#!/bin/sh\n", 0o644, "Permission denied"),
     ],
 )
@@ -167,11 +164,6 @@ def test_a_path_that_is_no_assembler_is_a_usage_error(tmp_path, content, mode, s
         find(str(program))
 
 
-def test_a_folder_is_no_assembler(tmp_path):
-    with pytest.raises(UsageError, match="there is no file"):
-        find(str(tmp_path))
-
-
 def test_another_program_is_no_assembler(tmp_path):
     program = tmp_path / "other"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {FAKE} "no version" "$@"\n')
@@ -180,7 +172,7 @@ def test_another_program_is_no_assembler(tmp_path):
         identify(program)
 
 
-@pytest.mark.parametrize("highest", [(6, 3), (7, 7), (8, 8), (9, 3), (9, 4), (9, 5), (9, 7)])
+@pytest.mark.parametrize("highest", [(6, 3), (8, 8), (9, 5), (9, 7)])
 def test_the_highest_version_is_found_by_asking_also_beyond_those_known(tmp_path, highest):
     assembler = identify(put(tmp_path / "x", highest=highest))
     assert assembler.highest_version == PtxVersion(*highest)
@@ -220,9 +212,7 @@ def test_answers_are_remembered_for_the_same_binary_and_no_other(tmp_path):
     assert questions(identify(program))[1] == PtxVersion(9, 0)
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"schema": 0, "answers": {"targets": ["sm_1"]}}']
-)
+@pytest.mark.parametrize("content", ["", "[]", '{"targets": 3}'])
 def test_answers_that_cannot_be_read_are_asked_again(tmp_path, content):
     program = put(tmp_path / "x")
     answers = questions(identify(program))
@@ -235,9 +225,3 @@ def test_answers_that_cannot_be_read_are_asked_again(tmp_path, content):
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     (tmp_path / "cache").write_text("a file where the folder should be")
     assert questions(identify(put(tmp_path / "x")))[1] == PtxVersion(9, 5)
-
-
-def test_a_path_is_made_absolute(tmp_path, monkeypatch):
-    put(tmp_path / "x")
-    monkeypatch.chdir(tmp_path)
-    assert identify(Path("x/ptxas")).path == tmp_path / "x/ptxas"

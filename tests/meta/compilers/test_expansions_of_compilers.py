@@ -1,6 +1,5 @@
 """Binaries whose compiler expands an instruction otherwise are judged by its own figures."""
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from matrix_rounds import report_of
 from planted_ptxas import planted_ptxas
 
 from corpus import Kind
-from fuzz.compilers.members import Member, words
+from fuzz.compilers.members import Member
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
 from oracle.isa.targets import Module
@@ -77,21 +76,16 @@ def without_ranges() -> Model:
 
 
 def report(members, **more):
-    more = {"forms": FORMS, "limit": 40, **more}
+    more = {"forms": FORMS, "limit": 24, **more}
     return report_of(Expanding(), members, version="8.4", images=8, **more)
 
 
 def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:
     seen = report(members)
     assert not seen.suspects
-    assert seen.compared == 40
+    assert seen.compared == 24
     assert seen.counts["differences",] > 0  # the binaries do differ
     assert seen.counts["bounds alone",] == 0
-
-
-def test_instructions_are_told_with_how_often_they_stand_there() -> None:
-    assert words(Counter(IMMA=2, HMMA=1)) == "HMMA, IMMA x2"
-    assert words(Counter()) == "none"
 
 
 def test_without_ranges_the_older_expansion_is_a_deviation(members) -> None:
@@ -115,7 +109,6 @@ def test_a_compiler_without_figures_is_judged_by_the_bounds_and_that_is_said(mem
     ("release", "fault", "kind"),
     [
         ("12.4", APART.name, None),
-        ("13.0", APART.name, Kind.DEVIATION),
         ("12.4", None, Kind.DEVIATION),
         ("unknown", APART.name, None),
         ("unknown", "lanes-c-registers-exchanged", Kind.VIOLATION),

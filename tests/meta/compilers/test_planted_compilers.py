@@ -2,23 +2,12 @@
 
 import json
 import shutil
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
-
-from corpus import Case, Identity, Kind, create_corpus
-from corpus.finding import MODULE, PROGRAM
-from corpus.programs import encode_program
-from fuzz.compilers.members import survey_programs
-from oracle.isa.targets import Module
-from runners import toolchains
-from runners.emission import emit
-from strategies.draws import Selection
-from strategies.rounds import selected_forms
 
 FAULT = "store-layout-flipped"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
@@ -103,21 +92,11 @@ def test_the_finding_lists_what_each_member_did(campaign):
     assert finding["details"]["agree with the oracle"].startswith("V1.0.0 to V2.0.0 -O1 -O2")
 
 
-@pytest.mark.parametrize(
-    ("numbers", "levels", "course", "first", "courses"),
-    [
-        ("12345", "1,2", "changed", ("V3.0.0", 2, "V2.0.0"), ["never", "changed"]),
-        ("345", "2", "always was so", None, ["always was so"]),
-    ],
-)
-def test_bisection_names_the_version_and_the_level(
-    campaign, compilers, tmp_path, numbers, levels, course, first, courses
-):
-    some = ",".join(str(compilers / number) for number in numbers)
-    code, row = bisected(tmp_path, wrong(campaign), "--compilers", some, "--opt", levels)
-    assert (code, row["course"], row["flaky"]) == (1, course, False)
-    assert row["first"] == (first and dict(zip(("version", "level", "before"), first, strict=True)))
-    assert [level["course"] for level in row["levels"]] == courses
+def test_bisection_names_the_version_and_the_level(campaign, compilers, tmp_path):
+    code, row = bisected(tmp_path, wrong(campaign), "--compilers", compilers, "--opt", "1,2")
+    assert (code, row["course"], row["flaky"]) == (1, "changed", False)
+    assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
+    assert [level["course"] for level in row["levels"]] == ["never", "changed"]
 
 
 def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compilers, tmp_path):
@@ -188,8 +167,6 @@ def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, co
     [
         ("5", "1", 1, "failures"),
         ("5", "4", 0, None),
-        ("2", "1", 0, None),
-        ("1", "5", 1, "failures"),
     ],
 )
 def test_only_what_the_baseline_does_otherwise_counts(
@@ -207,11 +184,10 @@ def test_only_what_the_baseline_does_otherwise_counts(
     assert counted == {**dict.fromkeys(counted, "0"), **({result: "1"} if result else {})}
 
 
-@pytest.mark.parametrize("runner", ["ptxas", "sim"])
-def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path, runner):
+def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path):
     ended = campaign_of(
-        tmp_path, "--cases", 3, "--only", "wmma.mma*row.row.m16n16k16.f32.f32", runner=runner,
-        planted=({}, *[{"rejects": ".row.row."}] * 2), text=runner == "sim",
+        tmp_path, "--cases", 3, "--only", "wmma.mma*row.row.m16n16k16.f32.f32", runner="ptxas",
+        planted=({}, *[{"rejects": ".row.row."}] * 2), text=False,
     )  # fmt: skip
     assert ended.code == 1
     assert {one["kind"] for one in ended.findings} == {"assemblers differ"}
@@ -219,29 +195,10 @@ def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path, runner):
     assert ended.summary["uncompiled"] > 0
 
 
-def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
-    ended = campaign_of(
-        tmp_path, "--cases", 3, "--only", "wmma.mma*s32*satfinite", runner="ptxas", text=False,
-        planted=({}, {}, {"crashes": "satfinite"}),
-    )  # fmt: skip
-    assert {finding["kind"] for finding in ended.findings} == {"crash"}
-    _, row = bisected(tmp_path, ended.ids[0], "--corpus", "found", "--compilers", "c")
-    assert row["first"]["version"] == "V3.0.0"
-
-
-@pytest.mark.parametrize(
-    ("only", "seed", "cases"),
-    [
-        pytest.param("mma.sync*f16*", 1, 8, id="beside"),
-        pytest.param("*", 2, 12, id="alone", marks=pytest.mark.slow),
-    ],
-)
-def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_it(
-    tmp_path, only, seed, cases
-):
+def test_a_crash_at_scalar_code_is_named_by_that_and_bisected(tmp_path):
     """It was a line for each matrix instruction of those programs (2026-11-26)."""
     ended = campaign_of(
-        tmp_path, "--cases", cases, "--only", only, runner="ptxas", seed=seed, text=False,
+        tmp_path, "--cases", 8, "--only", "mma.sync*f16*", runner="ptxas", text=False,
         planted=({}, {"crashes": "selp.b32"}),
     )  # fmt: skip
     assert [one["family"] for one in ended.findings] == ["crash | selp | killed by SIGSEGV"]
@@ -249,21 +206,9 @@ def test_a_crash_at_scalar_code_is_named_by_that_and_not_by_what_stands_beside_i
     text = (tmp_path / "found" / "findings" / ended.ids[0] / "module.ptx").read_text()
     assert "selp.b32" in text
     assert "mma" not in text
-    replayed = warpfuzz(tmp_path, "replay", "found", "--compiler", "c/2/ptxas", "--json")
-    assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
-
-
-def test_a_campaign_with_one_compiler_names_such_a_crash_so_as_well(tmp_path):
-    planted_ptxas(tmp_path / "c", "2.0", crashes="selp.b32")
-    words = ("--runner", "sim", "--assembler", "c/ptxas")
-    ended = warpfuzz(
-        tmp_path, "run", *words, "--cases", 8, "--seed", 1, "--only", "mma.sync*f16*", "--json",
-    )  # fmt: skip
-    assert [one["title"] for one in ended.findings] == [
-        "compile failure: selp.b32: ptxas was killed by SIGSEGV on the module"
-    ]
-    replayed = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", *words, "--json")
-    assert [row["verdict"] for row in replayed.rows[:-1]] == ["reproduced"]
+    words = (ended.ids[0], "--corpus", "found", "--compilers", "c", "--opt", 3)
+    _, row = bisected(tmp_path, *words)
+    assert row["first"]["version"] == "V2.0.0"
 
 
 APART = ({"newest": "8.4"}, {})
@@ -288,17 +233,8 @@ def test_every_compiler_gets_the_programs_that_it_reads(tmp_path):
     assert summary["binaries"] == old["compiled"] + new["compiled"]
 
 
-def test_of_a_compiler_that_reads_no_program_nobody_says_that_it_agrees(tmp_path):
-    ended = campaign_of(
-        tmp_path, "--cases", 64, "--only", "mma*m16n8k16*e4m3*", seed=6, planted=APART
-    )
-    assert ended.code == 0, ended.err
-    old, new = (ended.summary["by_member"][f"V{number}.0.0 -O3"] for number in (1, 2))
-    assert old["compared"] == 0 < new["compared"] == old["not readable"]
-
-
 def test_equal_compilers_give_no_finding(tmp_path):
-    ended = campaign_of(tmp_path, "--cases", 64, seed=2, planted=({}, {}))
+    ended = campaign_of(tmp_path, "--cases", 16, seed=2, planted=({}, {}))
     assert (ended.code, ended.findings, ended.summary["differences"]) == (0, [], 0)
     assert ended.summary["distinct"] == ended.summary["programs"]
 
@@ -307,7 +243,6 @@ def test_equal_compilers_give_no_finding(tmp_path):
     ("runner", "code", "said"),
     [
         (("--runner", "ptxas"), 0, "No binary ran"),
-        (("--runner", "sim"), 3, "The simulated device runs no machine code"),
         ((), 3, "no GPU is here, so no binary ran"),
     ],
 )
@@ -327,7 +262,7 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
     old = planted_ptxas(tmp_path / "c" / "2", "2.0")
     text = old.read_text().replace('"$@"', '"$@" --older')
     old.write_text(f'#!/bin/sh\ncase "$*" in *--help*) echo "\'sm_70\'"; exit 0;; esac\n{text}')
-    ended = campaign_of(tmp_path, "--cases", 32, planted=({},))
+    ended = campaign_of(tmp_path, "--cases", 4, planted=({},))
     assert ended.code == 0
     assert ended.summary["members"] == ["V1.0.0 -O3"]
     assert "does not know sm_90" in ended.summary["left_out"][0]
@@ -347,51 +282,3 @@ def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
     assert (ended.code, said in ended.err) == (2, True)
-
-
-def _without_installed_tools():
-    """No program of the toolkit is found in a wheel or below /usr/local (`prepare`)."""
-    toolchains.HOLDING = dict.fromkeys(toolchains.HOLDING, ())
-    toolchains._TOOLKIT_FOLDER = Path("nowhere")
-
-
-def test_bisection_of_a_note_asks_for_the_machine_instructions(tmp_path):
-    """Campaigns before 2026-11-29 noted where compilers chose others from a version on."""
-    home, tool = tmp_path, tmp_path / "nvdisasm"
-    for number in (1, 2, 3):
-        mark = f"HMMA.{1684 if number < 3 else 16816}"
-        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False, mark=mark)
-    tool.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in --version) echo "disassembler"; echo "release 13.5, V13.5.1"; exit 0;; esac\n'
-        "mark=$(tail -c +101 a.cubin)\n"
-        'echo ".text.kernel:"; echo "  /*0000*/  $mark R4, R8, R10, R4 ;"\n'
-    )
-    tool.chmod(0o755)
-    form = selected_forms(
-        Selection(pattern="wmma.mma*m16n16k16.f32.f32"), target="sm_90", version="8.0"
-    )[0]
-    _, program = next(survey_programs([form], target="sm_90", version="8.0", seed=1))
-    module = emit(program, module=Module.named("sm_90", "8.0"))
-    identity = Identity(failure="expansion", instructions=(form.opcode,))
-    case = Case(
-        kind=Kind.NOTE, identity=identity, instructions=(form.opcode,), target="sm_90",
-        ptx_version="8.0",
-    )  # fmt: skip
-    files = {MODULE: module.ptx.encode(), PROGRAM: encode_program(program)}
-    note = create_corpus(home / "corpus", generator="test").add(case, files).path
-    ended = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", "--disassembler", tool, "--json"
-    )
-    row = ended.rows[0]["bisect"]
-    assert ended.code == 0
-    assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
-    assert row["sentence"] == "at -O3: HMMA.1684 from 1.0.0, HMMA.16816 from 3.0.0"
-    replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
-    assert replayed.code == 0
-    assert replayed.rows[0]["verdict"] == "note"
-    without = warpfuzz(
-        home, "bisect", note, "--compilers", "c", "--opt", "3", prepare=_without_installed_tools
-    )
-    assert without.code == 2
-    assert "no nvdisasm is here" in without.err

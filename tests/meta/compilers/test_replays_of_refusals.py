@@ -51,15 +51,12 @@ DROPPING = ("--ptx-pass", "sed s/[.]satfinite//", *SECOND)
     ("options", "code", "verdict"),
     [
         (SECOND, 1, "reproduced"),
-        ((*SECOND, "--opt", LEVEL), 1, "reproduced"),
         ((*SECOND, "--opt", LEVEL + 1), 0, "gone"),
         (("--compiler", "c/1/ptxas"), 0, "gone"),
         # Against a baseline only what is new counts.
         ((*SECOND, "--baseline", "c/1/ptxas"), 1, "reproduced"),
         ((*SECOND, "--baseline", "c/2/ptxas"), 0, "reproduced"),
-        (DROPPING, 0, "gone"),
         ((*DROPPING, "--baseline", "none"), 1, "gone"),
-        (("--ptx-pass", "cat", *SECOND, "--baseline", "none"), 0, "reproduced"),
         (("--fault", "satfinite-dropped", *SECOND), 0, "gone"),
     ],
 )

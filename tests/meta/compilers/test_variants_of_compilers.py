@@ -13,7 +13,7 @@ from planted_ptxas import planted_ptxas
 
 FAULT, OPTION = "store-layout-flipped", "maxrregcount=32"
 FORM = "wmma.mma*row.col.m16n16k16.f32.f32"
-ONLY = ("--opt", "2", "--cases", 12, "--seed", 5, "--workers", 1, "--only", FORM, "--json")
+ONLY = ("--opt", "2", "--cases", 6, "--seed", 5, "--workers", 1, "--only", FORM, "--json")
 
 
 def plant(folder: Path, number: int, *faults: str, **others: str) -> None:
@@ -82,7 +82,7 @@ def test_a_bisection_says_on_how_many_executions_each_verdict_rests(
     said = warpfuzz(
         home, "bisect", one(campaign)["path"], "--compilers", "c/1,c/2", "--opt", "2", "--times", 4
     ).out
-    assert f"ptxas 1.0.0+{OPTION}  match (0/8 failed) " in said
+    assert f"ptxas 1.0.0+{OPTION} match (0/8 failed) " in said
     assert "ran at least 8 times without a failure. One that fails in 31.23%" in said
 
 
@@ -105,10 +105,3 @@ def test_an_option_that_nobody_knows_is_refused_and_that_of_some_is_named(tmp_pa
     assert [one[:6] for one in ended.summary["members"]] == ["V1.0.0", "V2.0.0", "V2.0.0"]
     (left,) = ended.summary["left_out"]
     assert left.startswith("ptxas V1.0.0+regAllocOptLevel=2: ptxas fatal")
-
-
-def test_what_cannot_be_is_a_sentence(tmp_path: Path) -> None:
-    plant(tmp_path / "c", 1, unknown="Ofast")
-    words = ("--assembler", "c/1/ptxas+Ofast-compile=max")
-    ended = warpfuzz(tmp_path, "run", "--runner", "sim", *words, *ONLY)
-    assert (ended.code, "does not take its options" in ended.err) == (2, True)

@@ -6,9 +6,15 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy_wmma import run as toy
+
+
+def chosen(ptx, entry, images):
+    """Be broken in the way that a file of the environment names."""
+    return globals()[Path(os.environ["WAY"]).read_text()](ptx, entry, images)
 
 
 def layout_flipped(ptx, entry, images):
@@ -31,14 +37,6 @@ def nan_kept(ptx, entry, images):
 def writes_behind_d(ptx, entry, images):
     after = nan_kept(ptx, entry, images)
     after[::2, -1] ^= 1
-    return after
-
-
-def third_byte(ptx, entry, images):
-    from runners.simulated import SimulatedDevice
-
-    after = SimulatedDevice("sm_90").load(ptx).launch(entry, images)[0]
-    after.view("<u4")[after.view("<u4") != images.view("<u4")] ^= 0x10000
     return after
 
 

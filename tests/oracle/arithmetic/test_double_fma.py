@@ -7,7 +7,7 @@ from reference.numbers import F64, decode
 
 from oracle import mma
 from oracle.arithmetic.conversions import own_scratch
-from oracle.arithmetic.doubles import Decoded, chain, fma
+from oracle.arithmetic.doubles import chain, decoded, fma
 from oracle.models import NanRule, model_for
 
 MODES = ("rn", "rz", "rm", "rp")
@@ -20,7 +20,7 @@ ONE = 0x3FF << 52
 def _fma(a, b, c, mode, nan=NAN):
     arrays = [np.atleast_1d(np.array(x, np.uint64)) for x in (a, b, c)]
     with np.errstate(all="ignore"):
-        left, right = Decoded.of(arrays[0]), Decoded.of(arrays[1])
+        left, right = decoded(arrays[0]), decoded(arrays[1])
     return fma(left, right, arrays[2], rounding=mode, nan=nan)
 
 

@@ -1,7 +1,6 @@
 """What the newest ptxas that is here says, through a judge and without one."""
 
 import random
-import subprocess
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target
-from runners.assemblers.judgements import Response, minimal_module
+from runners.assemblers.judgements import Response
 from runners.assemblers.judging import ToolJudge, judge_module
 from runners.compilers import find_assembler
 
@@ -122,13 +121,6 @@ def test_documented_forms_that_the_target_has_are_accepted_down_to_a_cubin(judge
     assert {one.instruction: one.messages for one in judge.judge(texts) if one.outcome} == {}
 
 
-def test_bad_lines_are_rejected_with_their_message(judge):
-    one, other = judge.judge(["wmma.load.a.sync {%r0}, [%addr];", "frobnicate %r0;"])
-    assert one.outcome is other.outcome is Response.REJECTED
-    assert "frobnicate" in " ".join(other.messages)
-    assert one.normalised != other.normalised
-
-
 def test_a_syntax_error_reaches_no_neighbour(judge):
     load = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, "
     good = [f"{load}[%addr], {stride};" for stride in range(16, 48)]
@@ -137,16 +129,6 @@ def test_a_syntax_error_reaches_no_neighbour(judge):
     texts = [text for pair in zip(good, broken, strict=True) for text in pair]
     expected = [Response.ACCEPTED, Response.REJECTED] * 32
     assert [one.outcome for one in judge.judge(texts)] == expected
-
-
-def test_the_stored_module_shows_the_outcome_with_plain_ptxas(assembler, judge, tmp_path):
-    for text, expected in (("frobnicate %r0;", 255), (legal(DRAWN[0]), 0)):
-        (judged,) = judge.judge([text])
-        (tmp_path / "case.ptx").write_text(judged.module)
-        plain = subprocess.run(
-            [assembler.path, "-arch=sm_90", "case.ptx"], cwd=tmp_path, capture_output=True
-        )
-        assert plain.returncode == expected
 
 
 def test_every_target_of_the_help_is_accepted_with_the_highest_version(assembler):
@@ -165,11 +147,3 @@ def test_a_target_that_it_does_not_have_is_a_usage_error(assembler):
         ToolJudge(assembler, target="sm_999", version="8.0")
     with pytest.raises(UsageError, match=r"does not take .target sm_90 with .version 77.0"):
         ToolJudge(assembler, target="sm_90", version="77.0")
-
-
-def test_a_module_that_stores_results_is_one_that_it_accepts(assembler):
-    for form in DRAWN[::60]:
-        if needs_another_target_or_version(form):
-            continue
-        module = minimal_module(legal(form), target="sm_90", version="8.0", results_stored=True)
-        assert judge_module(assembler, module).outcome is Response.ACCEPTED

@@ -61,14 +61,7 @@ def unoptimized_runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
         yield made
 
 
-@pytest.fixture
-def layout(request: pytest.FixtureRequest) -> int:
-    """Which of the simulated devices the runner is; 0 on a GPU."""
-    name = request.node.callspec.params["runner"]
-    return int(name[-1]) if name.startswith("simulated") else 0
-
-
 @pytest.fixture(autouse=True)
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the simulated device call a kernel endless after a tenth of the steps it gives others."""
-    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", device.LARGEST_STEP_COUNT // 10)
+    """Let the simulated device call a kernel endless after fewer steps than it gives others."""
+    monkeypatch.setattr(device, "LARGEST_STEP_COUNT", device.LARGEST_STEP_COUNT // 40)

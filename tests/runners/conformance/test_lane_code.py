@@ -63,7 +63,7 @@ def wrong_with_every_compiler(program: Program) -> bool:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(key=st.integers(0, 2**64 - 1))
 def test_drawn_code_comes_out_as_the_oracle_says(unoptimized_runner: Runner, key: int) -> None:
     program = draw_one(ALONE, key)
@@ -89,7 +89,7 @@ def test_drawn_code_comes_out_as_the_oracle_says(unoptimized_runner: Runner, key
 def test_code_around_instructions_comes_out_as_the_oracle_says(feature: Feature) -> None:
     strategy = programs(Focus(features=frozenset({feature})), module=MODULE, forms=FORMS)
     reached = 0
-    for key in range(20):
+    for key in range(8):
         program = draw_one(strategy, key)
         reached += feature in features_of(program)
         images = np.random.default_rng(key).integers(0, 256, (4, program.image_bytes), np.uint8)
@@ -100,10 +100,10 @@ def test_code_around_instructions_comes_out_as_the_oracle_says(feature: Feature)
         assert np.array_equal(ran.images, execute(program, images).images)
         assert permitted(program, images).allows(ran.images).all()
         assert decode_program(encode_program(program), "here") == program
-    assert reached >= 8
+    assert reached >= 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     key=st.integers(0, 2**64 - 1),
     feature=st.sampled_from([Has.LANES_ALONE, Has.UNPACKED, Has.PACKED_BEHIND]),
@@ -118,9 +118,8 @@ def test_ptx_says_every_bit_of_what_is_drawn(key: int, feature: Feature) -> None
 
 
 def test_draws_have_everything_that_code_is_made_of() -> None:
-    drawn = [draw_one(ALONE, key) for key in range(300)]
-    assert sum(map(wrong_with_every_compiler, drawn)) < 30
-    drawn = drawn[:100]
+    drawn = [draw_one(ALONE, key) for key in range(100)]
+    assert sum(map(wrong_with_every_compiler, drawn)) < 12
     found = [features_of(one) for one in drawn]
     reached = {one for features in found for one in features if one.dimension is Dimension.LANES}
     nested = sum(any(one.value.endswith("2 deep") for one in features) for features in found)

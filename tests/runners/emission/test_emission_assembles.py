@@ -51,9 +51,8 @@ def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) 
     ways = tuple(accesses())
     assert len(VARIANTS) >= len(ways) - 2
     for which, emitter in enumerate((emit_all, emit_screening)):
-        # 37 shares no factor with the number of ways: half of them for every variant, the other
-        # half for every second one, which takes ptxas much longer.
-        variants = (*VARIANTS[::2], VARIANTS[-1]) if which else VARIANTS
+        # 37 shares no factor with the number of ways. Screening takes ptxas much longer.
+        variants = (*VARIANTS[::4], VARIANTS[-1]) if which else VARIANTS[::2]
         programs = [
             program(form, ways[(2 * index + which) * 37 % len(ways)])
             for index, form in enumerate(variants)
@@ -64,8 +63,8 @@ def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) 
 def test_forms_of_mma_sync_assemble_with_what_feeds_and_stores_them(
     assembler: PtxasCompiler,
 ) -> None:
-    # 7 shares no factor with 110: one form in seven, each in a way of its own.
-    ways = [list(programs(form).values()) for form in MMA_SYNC_FORMS[::7]]
+    # One form in fourteen, each in a way of its own.
+    ways = [list(programs(form).values()) for form in MMA_SYNC_FORMS[::14]]
     made = [some[number % len(some)] for number, some in enumerate(ways)]
     _assembles(assembler, made, "sm_90", "8.7")
 
@@ -96,11 +95,7 @@ def _is_plain(form: Form) -> bool:
 
 @pytest.mark.parametrize(
     "version",
-    ["6.1", "8.0"]
-    + [
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("6.2", "6.3", "6.4", "6.5", "7.0", "7.8")
-    ],
+    ["6.1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("6.3", "7.0", "8.0"))],
 )
 def test_one_program_assembles_in_every_version_since_its_instructions_came(
     assembler: PtxasCompiler, version: str
@@ -116,7 +111,7 @@ _drawn: list[Program] = []
 
 
 @settings(
-    max_examples=25,
+    max_examples=14,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],
@@ -133,5 +128,5 @@ def _draw(made: Program) -> None:
 def test_drawn_programs_assemble(assembler: PtxasCompiler) -> None:
     _drawn.clear()
     _draw()
-    assert len(_drawn) > 10
+    assert len(_drawn) > 5
     _assembles(assembler, _drawn, "sm_80", "7.8")

@@ -57,15 +57,6 @@ def _mnemonic(step: object) -> str:
     return str(getattr(getattr(step, "form", None), "mnemonic", ""))
 
 
-def test_a_module_has_the_entries_of_the_ptx_that_is_emitted() -> None:
-    named = {f"kernel_{index}": program for index, program in enumerate(_drawn()[:5])}
-    module = emit_all(named, module=MODULE)
-    text = api.cuda_cpp(module)
-    for name in named:
-        assert f"\n{name}(unsigned char* images, unsigned* sms, unsigned count) {{" in text
-    assert text.count('extern "C" __global__') == len(named)
-
-
 def _loads(layout: str) -> Form:
     return form_of(f"wmma.load.a.sync.aligned.{layout}.m16n16k16.f16")
 

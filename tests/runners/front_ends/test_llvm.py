@@ -47,8 +47,8 @@ def front_end(request: pytest.FixtureRequest) -> Iterator[FrontEnd]:
 
 
 def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
-    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 40, 7)[1:]
-    drawn = [program for program in found if is_named(program)][:24]
+    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 20, 7)[1:]
+    drawn = [program for program in found if is_named(program)][:12]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
     assert not isinstance(translated, Failure), translated

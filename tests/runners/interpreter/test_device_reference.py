@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from test_reference_agrees import CLASSES, product_program
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program, different
@@ -106,15 +104,10 @@ def test_the_device_names_the_images_that_differ(session, wrong):
 MODULE = Module.named("sm_90", "8.7")
 SMALLEST = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 MODEL = model_for("sm_90")
-ENCODED = [form for form in FORMS if form.is_product and is_available(form, MODULE)]
 
 
 def encoded_of(opcode: str) -> Encoded:
     return encode(product_program(form_of(opcode)), MODEL)
-
-
-def test_the_smallest_program_takes_what_the_weights_are_said_to_say():
-    assert 35 < nanoseconds(encoded_of(SMALLEST)) < 45
 
 
 @pytest.mark.parametrize("dearer", [
@@ -124,11 +117,6 @@ def test_the_smallest_program_takes_what_the_weights_are_said_to_say():
 def test_what_takes_longer_has_fewer_images(dearer):
     cheap, dear = (images_of(1 << 20, encoded_of(one)) for one in (SMALLEST, dearer))
     assert 16 <= dear < cheap <= 1 << 20
-
-
-@given(most=st.integers(1, 1 << 30), form=st.sampled_from(ENCODED))
-def test_there_are_never_more_than_asked_for_and_some_at_least(most, form):
-    assert min(most, 16) <= images_of(most, encode(product_program(form), MODEL)) <= most
 
 
 def test_a_loop_takes_longer_the_more_often_it_turns():

@@ -132,7 +132,7 @@ def test_results_that_are_about_to_be_flushed(reference, opcode):
     assert np.array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10, pytest.param(400, marks=pytest.mark.slow)])
 def test_drawn_code(reference, count):
     """Branches, loops and what lanes do together, in programs of their own."""
     focus = Focus(features=frozenset({Has.LANES_ALONE}))

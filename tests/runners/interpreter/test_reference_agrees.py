@@ -193,7 +193,7 @@ def test_every_product_of_every_class_of_contents(reference, target):
         assert_agrees_or_refuses(reference, form, model_for(target), 3 * len(CLASSES))
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("target", "version"), PLACES)
 def test_drawn_programs(reference, target, version, count):
     strategy = programs(Focus(), module=Module.named(target, version), forms=FORMS)
@@ -234,7 +234,7 @@ def any_figures(dice, row):
     return replace(row, shapes=(), compilers=None, **figures)
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
 def test_figures_that_no_gpu_has(reference, count):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if model.find_dot(form)]

@@ -1,7 +1,6 @@
 """What divisions, roots (in fractions, PTX ISA 9.7.3) and video (in integers, 9.7.18) return."""
 
 import math
-import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -97,43 +96,30 @@ VIDEO: dict[str, Callable[[int, int], int]] = {
     "vmin": min,
     "vmax": max,
     "vavrg": lambda a, b: (a + b + 1) // 2 if a + b >= 0 else (a + b) // 2,
-    **{
-        f"vset.{name}": lambda a, b, name=name: int(getattr(operator, name)(a, b))
-        for name in ("eq", "ne", "lt", "le", "gt", "ge")
-    },
 }
 
 
-def packed(f: Callable[[int, int], int], kinds: tuple[str, ...], bits: int, end: str):
+def summed(f: Callable[[int, int], int], kinds: tuple[str, ...], bits: int):
     """Return what takes three words, of which the first two are numbers of so many bits."""
 
     def number(word: int, kind: str, place: int) -> int:
         value = word >> place & ((1 << bits) - 1)
         return value - (1 << bits) if kind[0] == "s" and value >> (bits - 1) else value
 
-    def describe(x: int, y: int, z: int) -> int:
-        total, result = z, 0
-        for place in range(0, 32, bits):
-            found = f(number(x, kinds[1], place), number(y, kinds[2], place))
-            total += found
-            if end == ".sat":
-                low = -(1 << (bits - 1)) if kinds[0][0] == "s" else 0
-                found = max(low, min(found, low + (1 << bits) - 1))
-            result |= (found & ((1 << bits) - 1)) << place
-        return total if end == ".add" else result
-
-    return describe
+    return lambda x, y, z: (
+        z
+        + sum(
+            f(number(x, kinds[0], place), number(y, kinds[1], place))
+            for place in range(0, 32, bits)
+        )
+    )
 
 
 def video_cases() -> dict[str, tuple[tuple[int, ...], int, Callable[..., int]]]:
-    """Instructions of all halves or bytes of words."""
+    """Instructions of all halves or bytes of words that add up: the oracle has the others."""
     cases = {}
-    for (name, f), *kinds, count in product(VIDEO.items(), *[("u32", "s32")] * 3, (2, 4)):
-        stem, _, compared = name.partition(".")
-        types, ends = kinds, ("", ".sat", ".add")
-        if compared:
-            types, ends = [*kinds[1:], compared], ("", ".add")
-        for end in ends:
-            line = f"{stem}{count}.{'.'.join(types)}{end} %o, %a, %b, %c;"
-            cases[line] = ((32,) * 3, 32, packed(f, tuple(kinds), 32 // count, end))
+    for (name, f), *kinds, count in product(VIDEO.items(), *[("u32", "s32")] * 2, (2, 4)):
+        for given in ("u32", "s32"):
+            line = f"{name}{count}.{given}.{'.'.join(kinds)}.add %o, %a, %b, %c;"
+            cases[line] = ((32,) * 3, 32, summed(f, tuple(kinds), 32 // count))
     return cases

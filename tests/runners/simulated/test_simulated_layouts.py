@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS
 
-from runners.simulated.matrices import fragment_architecture
 from runners.simulated.silicon import Layout, dimensions, gather, opaque_layout, scatter
 from runners.simulated.warps import DTYPES
 
@@ -32,17 +31,12 @@ def test_fragments_have_the_registers_of_the_page() -> None:
         assert opaque_layout(role, shape, kind, "row", 0).count == expected, (role, shape, kind)
 
 
-def test_fragments_that_the_page_does_not_list_do_not_exist() -> None:
-    assert fragment_architecture("a", "m16n16k8", "f16") is None
-    assert fragment_architecture("c", "m8n8k4", "f32") is None
-
-
 @pytest.mark.parametrize("seed", [0, 1, 2, 99])
 def test_every_element_is_held_equally_often(seed: int) -> None:
     for (role, shape, kind), order in product(KINDS, ("row", "col")):
         layout = opaque_layout(role, shape, kind, order, seed)
         rows, columns = dimensions(role, shape)
-        counts = np.bincount(layout.elements.reshape(-1), minlength=rows * columns)
+        counts = np.bincount(layout.slots.reshape(-1), minlength=rows * columns)
         assert counts.size == rows * columns, (role, shape, kind, order)
         assert (counts == counts[0]).all(), (role, shape, kind, order)
         if role in "ab" and kind == "f16":
@@ -51,7 +45,7 @@ def test_every_element_is_held_equally_often(seed: int) -> None:
 
 def test_layouts_of_different_seeds_differ_in_every_fragment() -> None:
     for kind in KINDS:
-        layouts = [opaque_layout(*kind, "row", seed).elements for seed in (0, 1, 2)]
+        layouts = [opaque_layout(*kind, "row", seed).slots for seed in (0, 1, 2)]
         for one, other in combinations(layouts, 2):
             assert (one != other).any(), kind
 
@@ -59,7 +53,7 @@ def test_layouts_of_different_seeds_differ_in_every_fragment() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_row_and_column_major_fragments_differ_for_multiplicands_alone(seed: int) -> None:
     for kind in KINDS:
-        row, column = (opaque_layout(*kind, order, seed).elements for order in ("row", "col"))
+        row, column = (opaque_layout(*kind, order, seed).slots for order in ("row", "col"))
         assert bool((row != column).any()) == (kind[0] in "ab"), kind
 
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, multiplication
 
-from oracle.isa.lookup import FORMS
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.parser import parse
 from runners.simulated.syntax import Address, ImmediateText, Name, VectorText
@@ -122,37 +121,6 @@ def test_a_bad_line_is_refused_by_its_number(line: str, kind: TrapKind) -> None:
     ptx, number = with_line(line)
     trap = refused(ptx).trap
     assert (trap.kind, trap.line) == (kind, number)
-
-
-(STORE_OF_A_ROW,) = (
-    form.opcode for form in FORMS if form.is_store and form.opcode.endswith(".m8n8.x1.shared.b16")
-)
-REFUSED = (
-    "add.u32 %r1, %r2, cells", "shl.b32 %r1, cells, 2", "cvt.u64.u32 %rd1, cells",
-    "cvta.to.shared.u64 %rd1, cells", "st.shared.u32 [%r1], cells",
-    "ld.shared.u32 %r1, [16]", "ld.global.u32 %r1, [16]", "ld.u32 %r1, [16]",
-    "atom.shared.add.u32 %r1, [0], %r2", "movmatrix.sync.aligned.m8n8.trans.b16 %r1, 5",
-    f"{STORE_OF_A_ROW} [%r1], {{0}}",
-    "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {0}, {%r3}, {%r1, %r2}",
-)  # fmt: skip
-TAKEN = (
-    "add.u32 %r1, 1, 2", "mov.u32 %r1, cells", "mov.u64 %rd1, cells+4", "st.shared.u32 [%r1], 5",
-    "cvta.shared.u64 %rd1, cells", "ld.shared.u32 %r1, [cells+16]", "st.local.u32 [0], %r1",
-    "st.shared.v4.u32 [%r1], {0, 0, 0, %r1}", "atom.shared.add.u32 %r1, [%r2], 1",
-    "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1, %r2}, {5}, {%r3}, {%r1, %r2}",
-    "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r3}, {%r3}, {0, %r2}",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("line", [*REFUSED, *TAKEN])
-def test_what_stands_where_a_register_has_to_is_refused_as_ptxas_does(line: str) -> None:
-    """As ptxas 12.4.131 and 13.5.37 answered for each line, 2026-11-23."""
-    ptx = kernel(f".shared .align 16 .b8 cells[64];\n    {line};", image_bytes=64)
-    if line in TAKEN:
-        DEVICE.load(ptx)
-    else:
-        trap = refused(ptx).trap
-        assert (trap.kind, "where a register has to" in str(trap)) == (TrapKind.PARSE, True)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +244,6 @@ def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
         ("    .shared .b8 huge[10000000000]; mov.u32 %r1, huge;", "bytes of shared memory"),
         ("    .local .b8 huge[10000000000];", "local memory"),
         ("    frobnicate.u32 %r1, %r2;", "frobnicate.u32 is not known to the simulated device"),
-        ("    fma.rn.oob.f16x2 %r1, %r1, %r1, %r1;", "does not say which NaN"),
         ("    call nobody;", "there is no function nobody"),
     ],
 )  # fmt: skip
