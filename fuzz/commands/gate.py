@@ -71,16 +71,14 @@ from runners.variants import PLAIN, Variant, parse_variant
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
-_PROGRAMS_OF_A_MODULE = 8
-"""What is timed: modules like those of a campaign."""
+_PROGRAMS_OF_A_MODULE = 8  # what is timed: modules like those of a campaign
 _MODULES = 6
 _TURNS, _MOST_TURNS = 3, 9
 """Times that both are timed in turn, and most before one is called slower; the fastest counts,
 because other work takes its share of a core."""
 _VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
 """Options that both are asked with besides siblings, where nobody names any."""
-_LEAST_SHARE = 0.5
-"""Share of the time that new programs get at least, however long the record took."""
+_LEAST_SHARE = 0.5  # share of the time that new programs get at least, however long the record took
 _SOURCES = _RECORD, _DRAWN, _TIMED = "shipped findings", "new programs", "compile time"
 
 

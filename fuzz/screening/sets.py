@@ -62,8 +62,7 @@ class Tally:
 
     cases: NDArray[np.uint64] = field(default_factory=_rows)
     """(ROWS,) images that each multiprocessor ran and compared."""
-    wrong: NDArray[np.uint64] = field(default_factory=_rows)
-    """(ROWS,) those of them that differed."""
+    wrong: NDArray[np.uint64] = field(default_factory=_rows)  # (ROWS,) those of them that differed
     images: Counter[str] = field(default_factory=Counter)
     """By program: how many images were compared."""
     programs: dict[str, NDArray[np.int64]] = field(default_factory=dict)
