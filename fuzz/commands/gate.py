@@ -27,12 +27,11 @@ from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.campaign.store import Budget, CampaignStore, parse_duration
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import BY_MEMBER, Facts
-from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, survey_programs
 from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.replay import Replayed, Replays, is_expansion
+from fuzz.findings.replay import Replayed, Replays, is_expansion, rate_of, repeats_for
 from fuzz.kinds import KILLS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
