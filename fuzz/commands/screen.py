@@ -34,8 +34,8 @@ from fuzz.console.screening import (
     stored_row,
 )
 from fuzz.findings.case import remember
+from fuzz.fleet.host import FleetDevice, ScreenHost, screened
 from fuzz.fleet.pool import cluster_at
-from fuzz.fleet.screening import FleetDevice, ScreenHost, screened
 from fuzz.options.declared import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
