@@ -25,8 +25,7 @@ class Sample:
 
     program: Program
     recipe: Recipe
-    module: Module
-    """The target and the PTX ISA version that the program is for."""
+    module: Module  # the target and the PTX ISA version that the program is for
 
     def images(self, count: int = 8) -> NDArray[np.uint8]:
         """Return what memory holds before the program: uint8 (count, program.image_bytes)."""

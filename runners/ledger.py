@@ -1,9 +1,7 @@
 """The ledger of a screening launch: what each multiprocessor ran, and what differed.
 
-A flat run of bytes in global memory, written by the warps of a screening kernel
-(`runners.kernels.ScreeningKernel`) and read by its launcher. All of it is little-endian: how many
-images differed; a row for each multiprocessor; the headers of the first images that differed; and
-behind them those images, whole, as they were found.
+Little-endian in global memory: how many images differed, a row for each multiprocessor, headers of
+the first images that differed, and those images.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What every runner promises: programs and images in, whole images or a failure value out.
-
-A runner never answers wrongly on purpose: when it cannot vouch for the images, it returns a
-`Failure`. Exceptions are kept for requests that are wrong in themselves (`UsageError`).
-"""
+"""What runners promise: whole images after a program, or a `Failure`; UsageError if misused."""
 
 from __future__ import annotations
 
@@ -187,10 +183,7 @@ def check_open(closed: bool) -> None:
 
 
 class ForwardingRunner(ClosedAtTheEnd):
-    """A runner that has another one do everything; who derives from it changes a part of that.
-
-    `runner`: closed together with this one.
-    """
+    """A runner that has another one, closed with it, do everything; who derives changes a part."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -226,10 +219,7 @@ class Lender(Protocol):
     """A runner with memory of its own, from which it takes a batch without copying it."""
 
     def lease(self, count: int, image_bytes: int) -> Images:
-        """Return a writable array, uint8 (count, image_bytes), with anything in it.
-
-        Raises InfrastructureError if there is no memory.
-        """
+        """Return an array, uint8 (count, image_bytes), to fill; InfrastructureError: no memory."""
 
 
 def check_images(kernel: Kernel, images: Images) -> None:

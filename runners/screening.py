@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from oracle.errors import UsageError
-from runners.cuda.messages import DeviceHealth
+from runners.cuda.libraries import DeviceHealth
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import Ledger
 from runners.protocol import Compiled, Failure, Images, Runner, check_shape

@@ -16,14 +16,7 @@ import msgspec
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.status import (
-    CampaignStatus,
-    Changed,
-    Hosts,
-    statistics,
-    summary,
-    untested_words,
-)
+from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
 from fuzz.campaign.store import MOST, Budget, CampaignStore, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks import protocol
@@ -122,7 +115,7 @@ class Campaign:
         """`_newest`: when something new was found or reached."""
         self._lines = self._reached.total.lines(self.plan.forms)
         self._width = self._reached_so_far()
-        self._hosts = Hosts(state=self._state)
+        self._hosts = Hosts(self._state)
         self._health: dict[int, protocol.DeviceStatus] = {}  # by device: what it said last
         self._recent: deque[tuple[float, int]] = deque()
         """(time.monotonic, cases compared by all workers) of the last seconds."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,8 +25,9 @@ from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
 from strategies.rounds import CoverageLine
 
-_ID = 8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
-_MOST_NAMED = 8  # nodes of a host that are missing and named in a sentence; the rest is counted
+NODE_DIGITS = (
+    8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
+)
 _MOST_NEWS = 2_000  # latest events that watchers are told of: more than happen between two looks
 _SILENT_SECONDS = 60.0
 """Since figures were written, then a campaign is taken for dead: they come every 10 s."""
@@ -57,15 +57,10 @@ class Changed(NamedTuple):
     complete: bool = False  # whether there are as many actors as there should be
 
 
-def short(node: str) -> str:
-    """Return as much of a node's id as tells it from the others: Ray's have 56 digits."""
-    return node[:_ID]
-
-
 def event_words(event: Event) -> tuple[str, str]:
     """Return when a fleet changed, in UTC, and how."""
-    when = str(event.get("time", "")).replace("T", " ").removesuffix("+00:00")
-    return harmless(when, one_line=True), harmless(str(event.get("text", "")), one_line=True)
+    when, text = (harmless(str(event.get(name, "")), one_line=True) for name in ("time", "text"))
+    return when.replace("T", " ").removesuffix("+00:00"), text
 
 
 def event_line(event: Event) -> str:
@@ -93,21 +88,15 @@ def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
     return {name: sum(getattr(one, name) for one in hosts) for name in names if hosts}
 
 
-def missing_words(hosts: Sequence[HostStatus], *, named: bool = True) -> str:
-    """Return what is missing, where and, if `named`, which nodes since when."""
+def missing_words(hosts: Sequence[HostStatus]) -> str:
+    """Return what is missing, and where."""
     row = fleet_row(hosts)
     counts = {name: row.get(f"{name}s_missing", 0) for name in ("node", "actor")}
-    if not any(counts.values()):
-        return ""
-    where = []
-    for host in hosts:
-        nodes = [f"{short(node)} since {when[11:19]} UTC" for node, when in host.gone.items()]
-        rest = [f"{len(nodes) - _MOST_NAMED:,} more"] * (len(nodes) > _MOST_NAMED)
-        told = f": {', '.join(nodes[:_MOST_NAMED] + rest)}" if nodes and named else ""
-        where += [host.host + told] * bool(host.nodes_missing or host.actors_missing)
+    where = ", ".join(one.host for one in hosts if one.nodes_missing or one.actors_missing)
     what = " and ".join(counted(count, name) for name, count in counts.items() if count)
-    verb = "is" if sum(counts.values()) == 1 else "are"
-    return f"{what} {verb} missing ({('; ' if named else ', ').join(where)})"
+    return (
+        f"{what} {'is' if sum(counts.values()) == 1 else 'are'} missing ({where})" if what else ""
+    )
 
 
 def fleet_words(figures: Mapping[str, int]) -> str:
@@ -119,22 +108,22 @@ def fleet_words(figures: Mapping[str, int]) -> str:
     )
 
 
-@dataclass(kw_only=True)
 class Hosts:
     """Counts nodes and actors of a fleet that go and come back, in hosts and events of a state."""
 
-    state: State
-    _nodes: Counter[str] = dataclasses.field(default_factory=Counter)
-    _missing: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
-    _gone: dict[str, dict[str, datetime]] = dataclasses.field(default_factory=dict)
-    """By host and id: when nodes went that are missing, the first first."""
-    news: list[Event] = dataclasses.field(default_factory=list)  # the latest of this process
-    count: int = 0
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._nodes: Counter[str] = Counter()
+        self._missing: Counter[tuple[str, str]] = Counter()
+        self._gone: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+        """By host and id: when nodes went that are missing, the first first."""
+        self.news: list[Event] = []  # the latest of this process
+        self.count = 0
 
     def hear(self, changed: Changed) -> None:
         """Count a change; what came is back if its host misses one."""
         part, change, host, node, *_ = changed
-        gone, now = self._gone.setdefault(host, {}), datetime.now(UTC)
+        gone, now = self._gone[host], datetime.now(UTC)
         more, words = dict[str, str | int](), ""
         if part == NODE:
             self._nodes[host] = max(0, self._nodes[host] + (-1 if change == GONE else 1))
@@ -148,38 +137,37 @@ class Hosts:
                 before = node if node in gone else next(iter(gone))
                 seconds = (now - gone.pop(before)).total_seconds()
                 more = {"before": before, "seconds": round(seconds)}
-                words = f" in place of {short(before)}" * (before != node)
+                words = f" in place of {before[:NODE_DIGITS]}" * (before != node)
                 words += f" after {duration(seconds)}"
-        self._count(changed._replace(change=change), now, words, more)
+        self._count(changed._replace(change=change), words, more)
         for (other, kind), count in list(self._missing.items()) if changed.complete else ():
             # No actor of a node that lives is missed any more.
             if kind == ACTOR and not self._missing[other, NODE]:
-                back = Changed(ACTOR, BACK, other, why="another host has its place")
                 for _ in range(count):
-                    self._count(back, now, "", {})
+                    self._count(
+                        Changed(ACTOR, BACK, other, why="another host has its place"), "", {}
+                    )
 
-    def _count(
-        self, changed: Changed, now: datetime, words: str, more: Mapping[str, str | int]
-    ) -> None:
+    def _count(self, changed: Changed, words: str, more: Mapping[str, str | int]) -> None:
         part, change, host, node, place, why, *_ = changed
-        record = self.state.hosts.setdefault(host, HostRecord())
+        record = self._state.hosts.setdefault(host, HostRecord())
         if change == THERE:
             return
         if change in (GONE, BACK):
             self._missing[host, part] += 1 if change == GONE else -1
             name = f"{part}s_{'lost' if change == GONE else 'back'}"
             setattr(record, name, getattr(record, name) + 1)
-        there = f"{host} {place}".strip() + f" ({short(node)})" * bool(node)
-        said = f"{part} {'on ' * (part == ACTOR)}{there} {change}{words}"
+        there = f"{host} {place}".strip() + f" ({node[:NODE_DIGITS]})" * bool(node)
+        said = f"{part} {'on ' * (part == ACTOR)}{there} {change}{words}{f': {why}' if why else ''}"
         event: dict[str, str | int] = {
-            "time": now.isoformat(timespec="seconds"), "part": part, "change": change,
-            "host": host, "node": node, "place": place, "why": why,
-            "text": said + (f": {why}" if why else ""), **more,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"), "part": part,
+            "change": change, "host": host, "node": node, "place": place, "why": why,
+            "text": said, **more,
         }  # fmt: skip
         self.count += 1
-        self.news.append(event)
-        self.state.events.append(event)
-        del self.news[:-_MOST_NEWS], self.state.events[: -store.MOST_EVENTS]
+        for events, most in ((self.news, _MOST_NEWS), (self._state.events, store.MOST_EVENTS)):
+            events.append(event)
+            del events[:-most]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
@@ -191,11 +179,11 @@ class Hosts:
                 actors_missing=self._missing[host, ACTOR],
                 gone={
                     node: when.isoformat(timespec="seconds")
-                    for node, when in self._gone.get(host, {}).items()
+                    for node, when in self._gone[host].items()
                 },
                 **msgspec.structs.asdict(record),
             )
-            for host, record in sorted(self.state.hosts.items())
+            for host, record in sorted(self._state.hosts.items())
         ]
 
 

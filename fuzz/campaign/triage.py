@@ -279,10 +279,7 @@ class Triage:
         # Of a finding that was there already, another campaign may have the smaller form.
         member.saved = there
         member.case = msgspec.structs.replace(
-            entry.finding,
-            identity=case.identity,
-            runners=case.runners,
-            details=case.details,
+            entry.finding, identity=case.identity, runners=case.runners, details=case.details
         )
         member.known, member.like = self.known.match(case), self.known.like(case)
 

@@ -14,14 +14,9 @@ from corpus import Kind, ShrinkStatus
 from corpus.finding import BESIDE, MODULE, PROGRAM
 from corpus.programs import encode_program
 from fuzz.checks import protocol
-from fuzz.checks.compiler_suspects import (
-    REFUSED_BY,
-    BuildRefusal,
-    MatrixExaminer,
-    verdicts_on,
-)
+from fuzz.checks.compiler_suspects import REFUSED_BY, BuildRefusal, MatrixExaminer, verdicts_on
 from fuzz.checks.examining import bucket_of_builds
-from fuzz.checks.protocol import health_of
+from fuzz.checks.protocol import ShownCounter, health_of
 from fuzz.checks.rounds import Rounds, Work
 from fuzz.compilers.members import (
     NOWHERE,
@@ -353,19 +348,19 @@ class MatrixRounds(Rounds):
         self._report.said = f"{members[0].name}: {failure.line}"
 
 
-_COUNTERS = (
-    ("programs", "program", "", False),
-    ("binaries", "binary", "binaries", False),
-    ("distinct", "distinct code", "", False),
-    ("images", "image run", "images run", False),
-    ("differences", "program with differences", "programs with differences", True),
-    ("wrong", "program wrong", "programs wrong", True),
-    ("uncompiled", "program not compiled by all", "programs not compiled by all", True),
-    ("bounds alone", "program judged by the ISA's bounds alone",
-     "programs judged by the ISA's bounds alone", True),
-    ("unsupported", "unsupported", "unsupported", False),
-)  # fmt: skip
-"""Counters that people are shown, as `ShownCounter`: its key, one, many, and whether it is odd."""
+_COUNTERS: dict[str, tuple[str, str, bool]] = {
+    "programs": ("program", "", False),
+    "binaries": ("binary", "binaries", False),
+    "distinct": ("distinct code", "", False),
+    "images": ("image run", "images run", False),
+    "differences": ("program with differences", "programs with differences", True),
+    "wrong": ("program wrong", "programs wrong", True),
+    "uncompiled": ("program not compiled by all", "programs not compiled by all", True),
+    "bounds alone": ("program judged by the ISA's bounds alone",
+        "programs judged by the ISA's bounds alone", True),
+    "unsupported": ("unsupported", "unsupported", False),
+}  # fmt: skip
+"""Counters that people are shown, as `ShownCounter`: one, many, and whether it is odd, by key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,10 +431,7 @@ class Compilers:
             runner="the compilers" if nowhere else "compilers and device",
             answered="compiled, none executed" if nowhere else protocol.CheckWords.answered,
             unasked="that no compiler reads or that the device does not run",
-            counters=tuple(
-                protocol.ShownCounter(words=(word,), one=one, many=many, odd=odd)
-                for word, one, many, odd in _COUNTERS
-            ),
+            counters=tuple(ShownCounter((word,), *rest) for word, rest in _COUNTERS.items()),
         )
         # Its number and the seed say all of a round.
         cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -35,17 +35,16 @@ from fuzz.findings.verdicts import (
     smallest_kernel,
 )
 from fuzz.kinds import KINDS, Named, described
-from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, open_runner
+from fuzz.runner import BeatingRunner, OpenRunner, open_runner
 from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
-from runners.protocol import Failure, Runner, Trouble
+from runners.protocol import Failure, Trouble
 from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
-_LEVELS = (0, 3)  # of which that is tried that was not used
 _RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
 CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
@@ -114,13 +113,11 @@ class Examiner:
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat.beat))
         self._once = BeatingRunner(ready.runner, heartbeat.beat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
-        self._others: dict[RunnerChoice, Runner | None] = {}
-        """Other runners than the one that found something, opened when they are needed."""
-        self._stack = ExitStack()
 
     def close(self) -> None:
-        """Close the runners with which findings were compared."""
-        self._stack.close()
+        """Close the simulated device, if one was opened."""
+        if (same := self.__dict__.get("_same_code")) is not None:
+            same.runner.close()
 
     def examine(self, job: Examination) -> Found:
         """Replay a finding, or make it smaller."""
@@ -157,11 +154,9 @@ class Examiner:
             assembler=None, device=0, deadline=None,
         )  # fmt: skip
         try:
-            same = open_runner(choice)
+            return open_runner(choice)
         except WarpfuzzError:
             return None
-        self._stack.enter_context(same.runner)
-        return same
 
     def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
@@ -209,29 +204,16 @@ class Examiner:
     # What others make of it
 
     def _compared(self, case: Case, evidence: Evidence) -> Case:
-        """Return a case with what other members, or other runners, make of it."""
-        if self._parties is not None:
-            # Raw, it is told what each member did when the finding was made.
-            parties, kind = self._parties, case.kind.value
-            outcomes: Mapping[Member, str] = {
-                member: kind if member in parties.wrong else "match" for member in parties.asked
-            }
-            if case.shrink is not ShrinkStatus.RAW:
-                outcomes = self._now(parties.matrix, evidence.subject)
-            return with_outcomes(case, outcomes)
-        subject, shown, choice = evidence.subject, evidence.attempts[0], self._ready.choice
-        if not KINDS[evidence.kind].shrinks or shown.actual is None or shown.expected is None:
+        """Return a case with what the members of a matrix make of it."""
+        parties = self._parties
+        if parties is None:
             return case
-        known = {}
-        if choice.name == "cuda":
-            used = max(_LEVELS) if choice.level is None else choice.level
-            level = next(level for level in _LEVELS if level != used)
-            known[f"at -O{level}"] = self._elsewhere(replace(choice, level=level), subject, shown)
-        plain = RunnerChoice(
-            name="sim", target=subject.module.target, ptx_version=subject.module.version
-        )
-        known["simulated device"] = self._elsewhere(plain, subject, shown)
-        return msgspec.structs.replace(case, details={**case.details, **known})
+        if case.shrink is not ShrinkStatus.RAW:
+            return with_outcomes(case, self._now(parties.matrix, evidence.subject))
+        # Raw, it is told what each member did when the finding was made.
+        kind = case.kind.value
+        outcomes = {one: kind if one in parties.wrong else "match" for one in parties.asked}
+        return with_outcomes(case, outcomes)
 
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
@@ -245,30 +227,6 @@ class Examiner:
         matrix.forget()
         # All others that can be wrong about it do not read its module.
         return {member: found[member] for member in matrix.readers(subject.module.version)}
-
-    def _elsewhere(self, choice: RunnerChoice, subject: Subject, shown: Attempt) -> str:
-        """Say what becomes of a subject on another runner."""
-        try:
-            if choice not in self._others:
-                self._others[choice] = None
-                self._others[choice] = self._stack.enter_context(open_runner(choice).runner)
-            runner = self._others[choice]
-            if runner is None:
-                return "not available"
-            other = attempt(runner, subject)
-        except DeviceLostError:
-            raise
-        except WarpfuzzError as error:
-            return f"cannot be asked: {error}"
-        if other.failure is not None:
-            return f"does not run it: {other.failure}"
-        if other.kind is None:
-            return "agrees with the oracle"
-        if other.actual is not None and shown.actual is not None:
-            wrong = (shown.actual != shown.expected).any(axis=1)
-            if np.array_equal(other.actual[0], shown.actual[int(np.argmax(wrong))]):
-                return "agrees with the device"
-        return f"gives a third result: {other.kind}"
 
     # Replays
 

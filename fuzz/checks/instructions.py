@@ -189,13 +189,17 @@ class Disagreement:
         return case, {MODULE: judgement.module.encode()}
 
 
-class InstructionExaminer:
-    """Replays disagreements and makes them plainer."""
+class InstructionWorker:
+    """Carries out rounds of instructions, replays disagreements and makes them plainer."""
 
     def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
         self._check, self._heartbeat = check, heartbeat
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
+        self._forms = check.selection.forms()
+        self._judge = cache(partial(ToolJudge, deadline=HANG_SECONDS))
+        self._batch = _FIRST_BATCH
+        self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
 
     def examine(self, job: protocol.Examination) -> protocol.Found:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
@@ -231,13 +235,7 @@ class InstructionExaminer:
         """
         case, draft = entry.finding, self._drafts.get(entry.id)
         if draft is None and case.origin is not None:
-            drawn = round_drafts(
-                self._check.selection.forms(),
-                parse_target(case.target),
-                parse_version(case.ptx_version),
-                seed=self._check.seed,
-                number=case.origin.round,
-            )
+            drawn = self._drawn(case.target, case.ptx_version, case.origin.round)
             draft = next((one for one in drawn if one.text == case.text), None)
         if draft is None:
             return None
@@ -327,16 +325,11 @@ class InstructionExaminer:
             )
         return replace(one, judgements=judgements)
 
+    # Rounds
 
-class InstructionRounds:
-    """Carries out rounds of instructions."""
-
-    def __init__(self, check: Instructions, heartbeat: protocol.Heartbeat) -> None:
-        self._check, self._heartbeat = check, heartbeat
-        self._forms = check.selection.forms()
-        self._judge = cache(partial(ToolJudge, deadline=HANG_SECONDS))
-        self._batch = _FIRST_BATCH
-        self._failed: set[str] = set()  # likenesses with which the assembler failed, for any target
+    def _drawn(self, target: str, version: str, number: int) -> Sequence[Draft]:
+        about = parse_target(target), parse_version(version)
+        return round_drafts(self._forms, *about, seed=self._check.seed, number=number)
 
     def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
@@ -344,13 +337,7 @@ class InstructionRounds:
         heartbeat, coverage = self._heartbeat, InstructionCoverage()
         report = protocol.RoundReport(number=job.number, skip=job.skip, coverage=coverage)
         heartbeat.enter(protocol.Stage.DRAW, round=job.round)
-        drafts = round_drafts(
-            self._forms,
-            parse_target(target),
-            parse_version(version),
-            seed=self._check.seed,
-            number=job.round,
-        )
+        drafts = self._drawn(target, version, job.round)
         end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
         at = job.skip
         while at < end and not heartbeat.interrupted:
@@ -457,6 +444,7 @@ class Instructions:
 
     @contextmanager
     def opened(self, heartbeat: protocol.Heartbeat) -> Iterator[protocol.OpenCheck]:
+        worker = InstructionWorker(self, heartbeat)
         yield protocol.OpenCheck(
             facts=protocol.Facts(
                 target=self.target or "",
@@ -464,8 +452,8 @@ class Instructions:
                 version=self.assemblers[0].label,
                 device=_subject(self.assemblers),
             ),
-            round=InstructionRounds(self, heartbeat).report,
-            examine=InstructionExaminer(self, heartbeat).examine,
+            round=worker.report,
+            examine=worker.examine,
         )
 
     def plan(self, facts: protocol.Facts) -> protocol.Plan:
@@ -505,10 +493,8 @@ class Instructions:
                 runner="the assembler",
                 answered="not compared (undefined, or no matrix instruction)",
                 counters=tuple(
-                    protocol.ShownCounter(
-                        words=("oracle", verdict.value), one=verdict.value, many=verdict.value
-                    )
-                    for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
+                    protocol.ShownCounter(("oracle", one.value), one.value, one.value)
+                    for one in (Verdict.LEGAL, Verdict.ILLEGAL)
                 ),
             ),
             forms=frozenset(form.opcode for form in forms),

@@ -170,11 +170,7 @@ class Programs:
             left_out=tuple(filter(None, loosely)),
         )
         rounds = (FreshRounds if self.reference else ProgramRounds)(
-            ready,
-            versions=versions,
-            seed=self.seed,
-            selection=self.selection,
-            heartbeat=heartbeat,
+            ready, versions=versions, seed=self.seed, selection=self.selection, heartbeat=heartbeat
         )
         undefined = UndefinedPrograms(ready, self.seed, forms, heartbeat, stack)
         idle = None if self.idle is None else self.idle(ready)
@@ -195,10 +191,7 @@ class Programs:
             return report
 
         return protocol.OpenCheck(
-            facts=facts,
-            round=carry_out,
-            examine=examiner.examine,
-            health=lambda: health_of(ready),
+            facts=facts, round=carry_out, examine=examiner.examine, health=lambda: health_of(ready)
         )
 
     def plan(self, facts: protocol.Facts) -> protocol.Plan:
@@ -228,6 +221,7 @@ class Programs:
             none = f"none of {failed} programs was compiled, so nothing can be run"
             return f"{none}; the last failed so: {said}"
 
+        counter = protocol.ShownCounter
         return protocol.Plan(
             words=protocol.CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
@@ -236,15 +230,10 @@ class Programs:
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
                 unasked="not run, because their program had failed already or is not supported",
-                counters=tuple(
-                    protocol.ShownCounter(
-                        words=("programs", word), one=one, many=many, odd=word == "failed"
-                    )
-                    for word, one, many in (
-                        ("compiled", "program", ""),
-                        ("failed", "not compiled", "not compiled"),
-                        ("unsupported", "unsupported", "unsupported"),
-                    )
+                counters=(
+                    counter(("programs", "compiled"), "program"),
+                    counter(("programs", "failed"), "not compiled", "not compiled", odd=True),
+                    counter(("programs", "unsupported"), "unsupported", "unsupported"),
                 ),
                 replay=choice.replay_words,
             ),

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from corpus import Case
 from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
-from runners.cuda.messages import DeviceHealth
+from runners.cuda.libraries import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Failure
 from strategies.draws import PtxVersions
@@ -349,8 +349,7 @@ Report = RoundReport | Found
 # Checks
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShownCounter:
+class ShownCounter(NamedTuple):
     """A counter of a check that people are shown."""
 
     words: tuple[str, ...]  # its key in `Counts`

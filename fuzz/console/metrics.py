@@ -17,7 +17,7 @@ from typing import Any
 from rich.text import Text
 
 from fuzz import warpfuzz_version
-from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures, short, stage_shares
+from fuzz.campaign.status import NODE_DIGITS, TOLD_APART, CampaignStatus, figures, stage_shares
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.findings.families import finding_groups
 from fuzz.output import plain
@@ -91,7 +91,7 @@ def campaign_figures(status: CampaignStatus | None) -> Iterator[Row]:
     nodes = {(one.host, "there"): one.nodes for one in hosts}
     nodes |= {(one.host, "gone"): one.nodes_missing for one in hosts}
     gone = {
-        (one.host, short(node)): datetime.fromisoformat(when).timestamp()
+        (one.host, node[:NODE_DIGITS]): datetime.fromisoformat(when).timestamp()
         for one in hosts
         for node, when in one.gone.items()
     }

@@ -24,7 +24,7 @@ from fuzz.screening.sets import SetScope, coverage
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program
-from runners.cuda.messages import DeviceHealth
+from runners.cuda.libraries import DeviceHealth
 from runners.emission import emit as emit_module
 from runners.faults import idle_faults
 from runners.ledger import CONFIDENCE, Rate

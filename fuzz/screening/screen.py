@@ -29,7 +29,7 @@ from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.execution.execution import execute
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from runners.cuda.messages import DeviceHealth
+from runners.cuda.libraries import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit, emit_screening
 from runners.ledger import Differing, Ledger

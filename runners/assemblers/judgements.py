@@ -1,9 +1,7 @@
 """Instructions in modules of PTX, and what an assembler says of them: from accepting to hanging.
 
-Registers have conventional names, and a module declares those that its instructions name:
-`%r<N>` (.b32), `%f<N>` (.f32), `%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64, an
-address), `%stride` (.b32) and the shared buffer `tile`. Any other name stays undeclared, which is
-an ordinary error of whoever wrote the instruction.
+A module declares the registers that are named in the usual way: `%r<N>` (.b32), `%f<N>` (.f32),
+`%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64), `%stride` (.b32); and `tile`.
 """
 
 from __future__ import annotations
@@ -95,8 +93,7 @@ def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
 def is_contained(instruction: str) -> bool:
     """Whether the text is one statement that cannot change the meaning of its neighbours.
 
-    A missing or second semicolon, an open brace, a quote, a comment, a label, a directive or a
-    line marker could; such a text is given a file of its own.
+    A text that is none is given a file of its own.
     """
     return _CONTAINED.fullmatch(instruction) is not None
 
@@ -116,11 +113,9 @@ def checked(instruction: str) -> str:
 def minimal_module(
     instruction: str, *, target: str, version: str, results_stored: bool = False
 ) -> str:
-    """Return a smallest module that holds the instruction, one line of text.
+    """Return a smallest module that holds the instruction; UsageError if that is not one line.
 
-    `target`, `version`: values of the directives, such as "sm_90" and "8.0". `results_stored`:
-    whether the first vector of registers is stored to memory afterwards, so that no optimiser may
-    drop the instruction. Raises UsageError if the text is not one line.
+    `results_stored`: whether its first vector is stored, so that no optimiser may drop it.
     """
     text = checked(instruction)
     stores = _stores(text) if results_stored else ()
@@ -242,12 +237,9 @@ def comes_from_inside(
 ) -> bool:
     """Whether an error message is about the assembler's own inside, not about the instruction.
 
-    It is where it names text that the assembler brought along, a helper function or another
-    instruction than was given, a token or a line that the input does not have, or no line at all.
-
-    `message`, `instruction`: an error of a module that holds one instruction, and that.
-    `contained`: whether it is one whole statement; if not, an error may stand behind it. `at`,
-    `lines`: line of the instruction in the module, None where it is not known; lines of the module.
+    It names text that the assembler brought along, a helper or another instruction, a token or line
+    that the input lacks, or no line. `contained`: whether the instruction is one whole statement;
+    if not, an error may stand behind it. `at`, `lines`: its line if known; lines of the module.
     """
     if message.is_foreign or message.line is None:
         return True
@@ -274,8 +266,7 @@ def text_comes_from_inside(text: str, *, instruction: str, contained: bool) -> b
 def _claims(text: str) -> tuple[bool, tuple[str, ...], re.Pattern[str] | None, str | None]:
     """Return what the text of an error says about the input.
 
-    Whether it calls itself internal, or is about a function; names that only the assembler gives;
-    the instruction that it is about, by its first word; the token at which parsing ended.
+    Whether it calls itself internal; names of the assembler's own; instruction; token at the end.
     """
     named, near = _NAMED_INSTRUCTION.search(text), _NEAR.match(text)
     return (

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from runners.cuda import self_check
-from runners.cuda.messages import RunBatch
 from runners.cuda.modules import LaunchError, LoadError
-from runners.cuda.session import SCREENS, NotReadyError, Session
+from runners.cuda.session import SCREENS, NotReadyError, RunBatch, Session
 from runners.kernels import Kernel
 from runners.protocol import Failure, Trouble
 

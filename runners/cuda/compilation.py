@@ -78,8 +78,7 @@ def _check_level(level: int) -> None:
 class DriverCompiler:
     """The compiler inside the driver; the child loads the PTX, and the driver's cache is off."""
 
-    level: int = DEFAULT_LEVEL
-    """-O level, 0 to 3."""
+    level: int = DEFAULT_LEVEL  # -O level, 0 to 3
 
     def __post_init__(self) -> None:
         _check_level(self.level)

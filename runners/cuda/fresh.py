@@ -29,13 +29,11 @@ _COMPARE = "compare", "PPPIIIQIPP"
 shared memory, first, count, memory, found."""
 _FILL = "fill", "PQQIPPP"
 """As in the interpreter: contents, first, count, batch, images, copies, memory."""
-_LEVEL = 3
-"""-O level of the driver's compiler; at -O0 the reference would be the slower of the two."""
+_LEVEL = 3  # -O level of the driver's compiler; at -O0 the reference would be the slower of the two
 _COMPARING, _MAKING = 16, 20
 """Warps of a multiprocessor that its registers have room for, as the bounds of the kernels say
 (interpreter.cu); 20 and 16 instead made 7 % fewer and 2 % more images (H100, 2026-11-27)."""
-_WAVES = 16
-"""Blocks of a comparison for each that is resident: all are busy until the last ones."""
+_WAVES = 16  # blocks of a comparison for each that is resident: all are busy until the last ones
 _PARTS = 8
 """Warps that make images for each that is resident: those that follow each other make images of
 one class of contents, and some classes take longer."""
@@ -46,8 +44,7 @@ _SHARED_BYTES = 48 << 10
 _CODE_BYTES = 4 << 10
 """Most bytes of a program that blocks copy to shared memory, where its words are read in 30 cycles
 and not in 300 (H100, 2026-11-27); longer programs would leave room for fewer warps."""
-_GLOBAL_BYTES = 1 << 28
-"""Most memory for warps whose images are too large for shared memory."""
+_GLOBAL_BYTES = 1 << 28  # most memory for warps whose images are too large for shared memory
 _SHARES = 512
 """A device's memory has room for so many of what a worker holds, of dozens: six at most."""
 _CHUNK_BYTES = 256 << 20
@@ -72,18 +69,12 @@ class DeviceCode:
     """A program, or contents, in the device's memory, and how it is launched."""
 
     code: Any
-    blocks: int
-    """At most, in one launch."""
-    warps: int = 1
-    """Warps of a block."""
-    shared_bytes: int = 0
-    """Shared memory of a block."""
-    memory: Any = None
-    """Global memory for its warps; None: they have shared memory."""
-    resident: int
-    """Warps that run at once."""
-    encoded: Encoded | None = None
-    """The program."""
+    blocks: int  # at most, in one launch
+    warps: int = 1  # warps of a block
+    shared_bytes: int = 0  # shared memory of a block
+    memory: Any = None  # global memory for its warps; None: they have shared memory
+    resident: int  # warps that run at once
+    encoded: Encoded | None = None  # the program
     shared_words: int = 0
     """Words of the program that each block copies to shared memory: all or none."""
 
@@ -205,15 +196,13 @@ class DeviceReference:
 
 class _Buffers:
     def __init__(self, driver: Any) -> None:
-        self.memory = GrowingMemory(driver.mem_alloc)
-        """Of the device."""
+        self.memory = GrowingMemory(driver.mem_alloc)  # of the device
         self._pinned = GrowingMemory(lambda count: driver.pagelocked_empty(count, np.uint32))
         self.head: NDArray[np.uint64] = driver.pagelocked_empty(2 + LISTED, np.uint64)
         """What was found, once it is here."""
         self.found = driver.mem_alloc(self.head.nbytes)
         self.copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
-        self.first = self.count = 0
-        """Numbers of its images."""
+        self.first = self.count = 0  # numbers of its images
 
     def units(self, count: int) -> NDArray[np.uint32]:
         """Return where the multiprocessors of images come to."""
@@ -226,8 +215,7 @@ class _Comparison:
 
     work: FreshWork
     program: DeviceCode
-    most: int
-    """Images of a launch."""
+    most: int  # images of a launch
     differing: int = 0
     listed: list[_Row] = field(default_factory=list)
     sampled: list[_Row] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What PyCUDA lacks or gets wrong: calls of the CUDA driver through ctypes, and NVML.
+"""What a device says of itself, and what PyCUDA lacks: the driver through ctypes, and NVML.
 
 Used in the child, which does without where one of them is not there.
 """
@@ -9,12 +9,49 @@ import ctypes
 import uuid
 from typing import Any
 
-from runners.cuda.messages import DeviceHealth
+import msgspec
 
-_SUCCESS = 0
-"""CUDA_SUCCESS (CUDA Driver API, CUresult)."""
+_SUCCESS = 0  # CUDA_SUCCESS (CUDA Driver API, CUresult)
 _JIT_OPTIMIZATION_LEVEL, _JIT_INPUT_PTX = 7, 1
 """CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_INPUT_PTX (CUDA Driver API, CUjit_option, CUjitInputType)."""
+
+
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What is known of a device and its software. Empty or None: not known."""
+
+    name: str
+    uuid: str = ""  # as `nvidia-smi -L` prints it: "GPU-…"
+    pci_bus_id: str = ""
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    driver: str = ""  # version, from NVML: "580.159.04"
+    cuda: str = ""  # highest version of CUDA that the driver supports: "13.0"
+    pycuda: str = ""
+    python: str = ""
+    host_memory: str = ""  # how images reach it: "registered", or "staged" through pinned buffers
+
+    @property
+    def number(self) -> int:
+        """The device's number among targets: 90 for compute capability 9.0."""
+        major, minor = self.compute_capability
+        return 10 * major + minor
+
+
+class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The device's state at one moment, from NVML. None: not known, `note` says why."""
+
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_mw: int | None = None
+    power_limit_mw: int | None = None
+    busy_percent: int | None = None
+    """Time in which a kernel ran, over the last sample period of NVML (1/6 s to 1 s)."""
+    ecc_corrected: int | None = None  # volatile counts, since the driver was loaded
+    ecc_uncorrected: int | None = None
+    throttle_reasons: int | None = None  # bit mask of NVML's clocksEventReasons
+    note: str = ""
 
 
 class DriverLibrary:

@@ -11,7 +11,8 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import TARGETS, Target
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
+from runners.cuda.libraries import DeviceFacts, DeviceHealth
+from runners.cuda.session import RunBatch, ScreenRequest
 from runners.cuda.supervisor import PAGE, Supervisor, lease_of
 from runners.kernels import KernelModule
 from runners.protocol import (
@@ -74,8 +75,7 @@ class CudaRunner(ClosedAtTheEnd):
                 f"are {deadline}, {start_deadline}, {load_deadline}, {chunk_bytes} and {device}"
             )
         self.compiler: Compiler = compiler or DriverCompiler()
-        self.deadline = deadline
-        """Seconds that one batch may take; may be changed between batches."""
+        self.deadline = deadline  # seconds that one batch may take; may be changed between batches
         self._chunk_bytes = chunk_bytes
         self._supervisor = Supervisor(
             device,

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 ENTRY = "self_check"
-IMAGE_BYTES = 256 + 16 * 16 * 4
-"""32 words, one a lane, padding, and the tile."""
+IMAGE_BYTES = 256 + 16 * 16 * 4  # 32 words, one a lane, padding, and the tile
 WARPS_PER_BLOCK = 8
 _FACTOR = 2654435761
 """Odd, so that no two words of an image are the same: 2^32 divided by the golden ratio."""
-_SEVENTEEN = 0x41880000
-"""17.0 as f32."""
+_SEVENTEEN = 0x41880000  # 17.0 as f32
 
 _ONES = "{" + ", ".join(["%one"] * 8) + "}"
 _C = "{" + ", ".join(["%c"] * 8) + "}"

@@ -18,19 +18,46 @@ from oracle.errors import InfrastructureError
 from oracle.isa.forms import LANES
 from runners import ledger
 from runners.cuda.fresh import FreshImages
-from runners.cuda.libraries import DriverLibrary, Monitor
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch, ScreenRequest
+from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
+from runners.kernels import Kernel, ScreeningKernel
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
 
 Bytes = NDArray[np.uint8]
-_STREAMS = 3
-"""One chunk on its way in, one running, one on its way out."""
+_STREAMS = 3  # one chunk on its way in, one running, one on its way out
 SCREENS = 2
 """Screening kernels on their way: one runs, and the next one is queued behind it, so that the
 device goes on while this process compiles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunBatch:
+    """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
+
+    key: str  # of the module
+    kernel: Kernel
+    count: int
+    source: int = 0
+    source_offset: int = 0  # bytes from the start of the source slot to the first image
+    destination: int = 0
+    sms_offset: int = 0
+    """Bytes from the start of the destination slot to the numbers of the multiprocessors."""
+    chunk_images: int  # of one copy and launch; chunks overlap on several streams
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenRequest:
+    """Run a screening kernel, on images that the child keeps under a number."""
+
+    key: str
+    kernel: ScreeningKernel
+    references: int  # number of the images
+    count: int
+    limit: int  # images that every multiprocessor takes
+    blocks: int
+    examine: bool  # whether to read the sensors while the launch runs
 
 
 class NotReadyError(Exception):
@@ -51,18 +78,9 @@ def import_driver() -> Any:
     try:
         import pycuda.driver as driver
     except ImportError as error:
-        if (error.name or "").split(".")[0] == "pycuda" and "_driver" not in (error.name or ""):
-            text = (
-                "PyCUDA is not installed; `pip install pycuda` builds it against the "
-                "machine's CUDA toolkit"
-            )
-        elif "libcuda" in str(error):
-            text = (
-                "there is no NVIDIA driver (libcuda.so.1 cannot be loaded); install the driver "
-                "of your GPU"
-            )
-        else:
-            text = "PyCUDA cannot be imported; install it anew against this CUDA and NumPy"
+        text = "PyCUDA cannot be imported; `pip install pycuda` builds it for this CUDA and NumPy"
+        if "libcuda" in str(error):
+            text = "there is no NVIDIA driver (libcuda.so.1 cannot be loaded); install the driver"
         detail = f"{type(error).__name__}: {error}"
         raise NotReadyError(text, detail, trouble=Trouble.UNAVAILABLE) from None
     try:
@@ -76,10 +94,8 @@ def import_driver() -> Any:
 @dataclass(kw_only=True)
 class _Channel:
     stream: Any
-    memory: GrowingMemory
-    """Device memory for the images of one chunk, and their multiprocessors."""
-    staging: GrowingMemory
-    """Pinned host memory, where the slots could not be registered."""
+    memory: GrowingMemory  # device memory for the images of one chunk, and their multiprocessors
+    staging: GrowingMemory  # pinned host memory, where the slots could not be registered
     outputs: list[tuple[Bytes, Bytes]] = field(default_factory=list)
     """Pairs (staging, destination) to copy once the stream is done."""
 

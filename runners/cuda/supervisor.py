@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from runners.cuda.messages import DeviceFacts
+from runners.cuda.libraries import DeviceFacts
 from runners.processes import NoAnswerError, SupervisedChild, helper, helper_environment
 from runners.protocol import Compiled, Failure, Trouble, check_open
 from runners.screening import References
@@ -31,8 +31,7 @@ T = TypeVar("T")
 PAGE = 4096
 _GRANULE = 1 << 20
 """Sizes of slots are multiples of this many bytes, so that batches of about one size share."""
-_RESTARTS = 4
-"""Attempts to bring a device back that has worked before."""
+_RESTARTS = 4  # attempts to bring a device back that has worked before
 _PAUSE = 1.0
 """Seconds before the second attempt; each further one waits twice as long. A driver that resets a
 channel after a hang needs a moment."""
@@ -139,25 +138,18 @@ class SlotPool:
 class Task(Generic[T]):
     """A request on its way, and in the end its result."""
 
-    title: str
-    """The task as the subject of a sentence about it."""
-    request: tuple[Any, ...]
-    """Method of the child's session, and its arguments."""
-    allowance: float
-    """Seconds that the child may spend on it, from when it comes to its turn."""
+    title: str  # the task as the subject of a sentence about it
+    request: tuple[Any, ...]  # method of the child's session, and its arguments
+    allowance: float  # seconds that the child may spend on it, from when it comes to its turn
     made: Callable[[Any], T] = lambda answer: answer
     """Makes the result of an answer that is no failure."""
-    loads: Compiled | None = None
-    """The module that it loads."""
-    runs: Compiled | None = None
-    """The module of the kernel that it runs."""
-    leases: tuple[Lease, ...] = ()
-    """Memory that the child has to share."""
+    loads: Compiled | None = None  # the module that it loads
+    runs: Compiled | None = None  # the module of the kernel that it runs
+    leases: tuple[Lease, ...] = ()  # memory that the child has to share
     references: References | None = None
     """Images that the child has to keep; the slot with those that it does not have is its last
     argument."""
-    load: Task[Any] | None = None
-    """The loading of its module in the present child."""
+    load: Task[Any] | None = None  # the loading of its module in the present child
     token: int = 0
     result: T | Failure | None = None
 
@@ -192,8 +184,7 @@ class Supervisor:
         environment: Mapping[str, str],
     ) -> None:
         self.pool = SlotPool()
-        self.starts = 0
-        """Children that became ready so far."""
+        self.starts = 0  # children that became ready so far
         self._ordinal, self._environment = ordinal, environment
         self._start_allowance, self._load_allowance = start_allowance, load_allowance
         self._child: SupervisedChild | None = None
@@ -201,8 +192,7 @@ class Supervisor:
         self._lost: Failure | None = None
         self._closed = False
         self._queue: deque[Task[Any]] = deque()
-        self._turn = 0.0
-        """When the head of the queue came to its turn (time.monotonic)."""
+        self._turn = 0.0  # when the head of the queue came to its turn (time.monotonic)
         self._loaded: OrderedDict[str, Task[Compiled]] = OrderedDict()
         self._mapped: set[int] = set()
         self._references: OrderedDict[int, int] = OrderedDict()

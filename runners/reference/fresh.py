@@ -1,8 +1,7 @@
 """What a runner promises that makes images by their numbers, and compares what a program does.
 
-Nothing but the numbers of images that differ, those images, and a sample of the others come back.
-How many images a program has follows from the program alone, since a seed has the same images
-everywhere: the interpreter's instructions are weighted with what they took on one GPU.
+Only the numbers of images that differ, those images and a sample come back. How many there are
+follows from the program, by what its instructions took on one GPU: a seed has the same anywhere.
 """
 
 from __future__ import annotations
@@ -59,11 +58,7 @@ class FreshWork:
     """Numbers of images that come back even if they agree."""
 
     def kept(self, found: Compared, first: int, listed: int = 0) -> tuple[list[int], list[int]]:
-        """Return the numbers of images that come back: of those that differ, and of the sample.
-
-        `found` is what is known of some of the images, numbered from `first` on; so many that
-        differ come back already.
-        """
+        """Return numbers of images that differ and of the sample, of `found`, which come back."""
         room = max(1, min(LISTED, _KEPT_BYTES // self.encoded.image_bytes)) - listed
         some = list(found.numbers[: max(0, room)])
         if found.differing > len(found.numbers):
@@ -100,10 +95,7 @@ PendingFresh: TypeAlias = Later[FreshRan | Failure]
 
 
 def fill_bytes(contents: NDArray[np.uint64]) -> int:
-    """Return bytes of the memory that images are made in: `wf_bytes` of contents.h.
-
-    `contents` are the words of `strategies.contents.device.device_contents`.
-    """
+    """Return the bytes that images are made in, by `device_contents`: `wf_bytes` of contents.h."""
     blocks, scalars, factors = int(contents[3]) & _LOW, int(contents[4]) >> 32, int(contents[5])
     batch = min(_BATCH, max(1, _BATCHED // max(1, scalars)))
     image = (2 * blocks + _DRAW_BLOCKS) * 16 + factors
@@ -124,11 +116,7 @@ class FreshRunner(Protocol):
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
-        """Start to run a program on images that are made by their numbers, and compare.
-
-        Comparisons and batches run in the order in which they were asked for. Raises
-        InfrastructureError if there is no reference here.
-        """
+        """Start to run and compare images by numbers; InfrastructureError: no reference."""
 
 
 def fresh_runner(runner: Runner) -> FreshRunner:

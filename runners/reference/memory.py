@@ -1,8 +1,7 @@
 """A warp's memory as a program is written: its registers, loads that may fall away, and moves.
 
-The registers lie behind the image and shared memory, and working memory of each step behind them.
-A load into registers is written only where something reads them there: a product that reads all
-of it reads where it would be loaded from.
+A load is written only where something reads its registers: a product that reads all of it reads
+where it would be loaded from.
 """
 
 from __future__ import annotations
@@ -107,10 +106,7 @@ class _Move:
 
 
 class MemoryWriter:
-    """Writes instructions that move bytes of a warp's memory, and knows what lies where.
-
-    `unread` are registers that need no memory: nothing reads them there.
-    """
+    """Writes moves of bytes in a warp's memory; `unread` registers need none."""
 
     def __init__(self, program: Program, model: Model, unread: frozenset[Register]) -> None:
         self.program, self.model = program, model

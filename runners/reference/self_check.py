@@ -1,9 +1,4 @@
-"""Whether a built interpreter is right on a fixed set, before anything is compared with it.
-
-A compiler may get it wrong as it may a program under test. So a product of each kind, and code of
-lanes, are executed on images that are always the same, judged by the oracle; and one bit that is
-changed has to be seen.
-"""
+"""Whether a built interpreter is right on fixed images, judged by the oracle, before its use."""
 
 from __future__ import annotations
 
@@ -74,10 +69,7 @@ Compare = Callable[[Encoded, Images, Images], Compared]
 
 
 def check(compare: Compare) -> int:
-    """Try an interpreter; return how many images it was tried on.
-
-    Raises InfrastructureError if it is wrong.
-    """
+    """Try an interpreter; return how many images it was tried on, or raise InfrastructureError."""
     count = 0
     for name, program in _programs():
         encoded = encode(program, model_for(_TARGET))

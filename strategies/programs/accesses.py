@@ -8,6 +8,7 @@ from functools import cache
 from typing import TypeGuard
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
+from oracle.isa.lookup import ACCESS_FORMS
 from oracle.layouts import Tile
 from oracle.program.lane_code import Statement
 from oracle.program.operands import Fragment, Held, Place, Registers, Span
@@ -24,7 +25,6 @@ from strategies.features import (
     unit_bytes,
 )
 from strategies.programs.builder import (
-    ACCESS_FORMS,
     Arena,
     Builder,
     Dice,

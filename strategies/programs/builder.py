@@ -43,10 +43,6 @@ VALUED_FORMS: tuple[Form, ...] = tuple(
 """The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
 _PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
 """First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
-ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
-    (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
-}
-"""By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
 
 
 @cache

@@ -235,8 +235,7 @@ def test_folders_of_killed_processes_are_removed_and_those_in_use_are_not(tmp_pa
 @pytest.mark.parametrize(
     "text",
     [
-        "", "[]", "[" * 100_000, '{"schema": 1}', '{"schema": 1, "answers": {"q": {}}}',
-        '{"schema": 1, "answers": {"q": 7}}', '{"schema": 1, "answers": {"q": [7]}}', "\xff",
+        "", "[" * 100_000, '{"schema": 1}', '{"schema": 1, "answers": {"q": [7]}}', "\xff",
     ],
 )  # fmt: skip
 def test_answers_that_were_tampered_with_were_never_given(
@@ -247,10 +246,6 @@ def test_answers_that_were_tampered_with_were_never_given(
     assert ToolAnswers("binary").get("q") is True
     (tmp_path / "answers" / "binary.json").write_text(text, encoding="latin-1")
     assert ToolAnswers("binary").get("q") is None
-
-
-def test_a_pass_is_fed_and_read_as_before() -> None:
-    assert PtxPass("cat")(".version 8.0\n") == ".version 8.0\n"
 
 
 _BEGIN = """

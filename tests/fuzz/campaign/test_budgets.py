@@ -52,7 +52,7 @@ def test_a_resumption_without_limits_has_those_of_the_campaign(seconds, cases, f
 
 def test_a_campaign_that_its_cases_ended_is_at_its_end_when_it_is_resumed(tmp_path):
     options = ("run", "--runner", "sim", "--only", "*m8n8k4*", "--corpus", "c")
-    before = warpfuzz(tmp_path, *options, "--cases", 24, "--json").summary
+    before = warpfuzz(tmp_path, *options, "--cases", 8, "--json").summary
     resumed = warpfuzz(tmp_path, "run", "--resume", "--corpus", "c", "--json")
     assert (resumed.code, resumed.summary["cases"]) == (0, before["cases"])
-    assert "has reached its limit (--cases 24); a higher one continues it" in resumed.err
+    assert "has reached its limit (--cases 8); a higher one continues it" in resumed.err

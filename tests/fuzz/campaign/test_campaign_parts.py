@@ -296,10 +296,7 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     stored = corpus.add(case, {}).id
     records = [
         FamilyRecord(
-            kind=Kind.VIOLATION,
-            identity=Identity.of(Kind.VIOLATION, name),
-            cases=1,
-            id=id_,
+            kind=Kind.VIOLATION, identity=Identity.of(Kind.VIOLATION, name), cases=1, id=id_
         )
         for name, id_ in (("k", stored), ("lost", "0" * 16))
     ]

@@ -20,7 +20,7 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Pending, Trouble
 from strategies.draws import Selection
 
-ROUNDS = 4
+ROUNDS = 2
 FLIPPED = RunnerChoice(name="sim", layout=1, ptx_version="8.7", faults=("load-a-layout-flipped",))
 OUTSIDE = RunnerChoice(
     name="sim",

@@ -290,7 +290,7 @@ def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
     assert counts["programs left out",] + counts["programs",] == 16
     _, *odd = reference_lines(sum((one.counts for one in made), Counter()))
     assert len(odd) == len(wrong)
-    assert all(f"the reference is wrong about 1 image of {form}, " in str(odd) for form in wrong)
+    assert all(any(form in str(one) for one in odd) for form in wrong)
 
 
 def test_what_the_reference_was_wrong_about_is_left_out_by_every_worker(

@@ -25,14 +25,14 @@ SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"
 
 
 @pytest.mark.parametrize(
-    "target", ["sm_75", pytest.param("sm_80", marks=pytest.mark.slow), "sm_90", "sm_100a"]
+    "target", [pytest.param("sm_75", marks=pytest.mark.slow), "sm_90", "sm_100a"]
 )
 def test_a_sound_device_gives_no_finding(tmp_path: Path, target: str) -> None:
-    progress = run(tmp_path, cases=144, seed=int(target[3:5]), target=target)
+    progress = run(tmp_path, cases=72, seed=int(target[3:5]), target=target)
     assert not progress.families
-    assert progress.compared == progress.cases == 144
+    assert progress.compared == progress.cases == 72
     assert progress.unasked == 0
-    assert progress.forms_reached > 10
+    assert progress.forms_reached > 5
     assert not entries(tmp_path)
 
 
@@ -60,12 +60,12 @@ the smallest cases of many."""
         ("accumulator-ignored", "m16n16k16.f32.f32", {Kind.VIOLATION, Kind.DEVIATION}),
         ("store-one-row-off", "wmma*m8n8k4", {Kind.VIOLATION, Kind.LAUNCH_FAILURE}),
         ("s4-as-u4", "wmma*s4", {Kind.VIOLATION}),
-        ("saturation-bound-off-by-one", "s8*satfinite", {Kind.VIOLATION}),
-        ("popcount-off-by-one", "mma*.b1.", {Kind.VIOLATION}),
         ("stuck-bit-on-one-sm", "m16n16k16*u8", {Kind.VIOLATION}),
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in (
+                ("saturation-bound-off-by-one", "s8*satfinite", {Kind.VIOLATION}),
+                ("popcount-off-by-one", "mma*.b1.", {Kind.VIOLATION}),
                 # What is loaded may be multiplied, and a product has bounds.
                 ("ldmatrix-rotated-rows", "ldmatrix", {Kind.VIOLATION, Kind.DEVIATION}),
                 ("load-a-layout-flipped", "m16n16k16*s8", {Kind.VIOLATION}),
@@ -107,7 +107,7 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20 s more were said, and an examination that began in the last took 20 s (2026-11-24)."""
-    monkeypatch.setattr("fuzz.campaign.campaign._GRACE", 2.0)
+    monkeypatch.setattr("fuzz.campaign.campaign._GRACE", 1.0)
     given = []
     with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
         late = campaign(ready, tmp_path, cases=10**6, only="wmma*s4*", images=16)
@@ -124,7 +124,7 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     assert status.findings
     assert not status.suspects
     began = min(when for when, _ in given)
-    assert all(when + seconds < began + 2.1 for when, seconds in given)
+    assert all(when + seconds < began + 1.1 for when, seconds in given)
 
 
 def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
 
 
 def test_a_ptx_pass_that_breaks_programs_is_found(tmp_path: Path) -> None:
-    progress = run(tmp_path, cases=64, images=8, only="*s8*satfinite", ptx_pass=SATURATED)
+    progress = run(tmp_path, cases=32, images=8, only="*s8*satfinite", ptx_pass=SATURATED)
     assert {family.kind for family in progress.findings} == {Kind.VIOLATION}
     assert set(replayed(tmp_path, ptx_pass=SATURATED).values()) == {"reproduced"}
     assert set(replayed(tmp_path, faults=(), ptx_pass="none").values()) == {"gone"}
@@ -149,7 +149,7 @@ def test_a_ptx_pass_that_breaks_programs_is_found(tmp_path: Path) -> None:
 
 def test_a_ptx_pass_that_fails_now_and_then_is_a_compile_failure(tmp_path: Path) -> None:
     progress = run(
-        tmp_path, cases=128, images=8, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4
+        tmp_path, cases=64, images=8, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4
     )
     (failure,) = progress.findings
     assert failure.kind is Kind.COMPILE_FAILURE

@@ -24,13 +24,11 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
     for finding in summary["findings"]:
         assert finding.keys() >= {"id", "family", "kind", "verdict", "known", "path"}
         assert Path(tmp_path, finding["path"], "program.json").is_file()
-    again = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", *fault, "--times", 2, "--json")
+    # A finding remembers what was planted.
+    again = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--times", 2, "--json")
     assert again.code == 1
     assert again.ids == ran.ids
     assert {row["verdict"] for row in again.rows[:-1]} == {"reproduced"}
-    # A finding remembers what was planted.
-    remembered = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--json")
-    assert {row["verdict"] for row in remembered.rows[:-1]} == {"reproduced"}
     gone = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--fault", "none")
     assert gone.code == 0
     assert f"0 still wrong, {len(ran.ids)} no longer" in gone.out
@@ -39,7 +37,7 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
 def test_a_campaign_draws_versions_and_goes_on_with_the_same(tmp_path: Path) -> None:
     fault = ("--fault", "lanes-b-crossed")
     options = ("--runner", "sim", "--seed", 7, "--only", "mma.sync*e4m3*", *fault, "--json")
-    ran = warpfuzz(tmp_path, "run", *options, "--cases", 32, prepare=leave_as_found)
+    ran = warpfuzz(tmp_path, "run", *options, "--cases", 16, prepare=leave_as_found)
     versions = ran.summary["ptx_versions"]
     assert (ran.summary["ptx_version"], versions[0], versions[-1]) == (None, "7.8", "9.5")
     # Of 12 forms, 9 are newer than 8.4.
@@ -52,10 +50,10 @@ def test_a_campaign_draws_versions_and_goes_on_with_the_same(tmp_path: Path) -> 
         assert row["ptx_version"] >= "8.4"
         stored = json.loads(Path(tmp_path, row["path"], "finding.json").read_text())
         assert stored["ptx_version"] == row["ptx_version"]
-    words = ("run", "--resume", "--json", "--cases", 40)
+    words = ("run", "--resume", "--json", "--cases", 20)
     again = warpfuzz(tmp_path, *words, prepare=leave_as_found)
     assert again.summary["ptx_versions"] == versions
-    other = warpfuzz(tmp_path, "run", "--resume", "--cases", 48, "--ptx-version", "8.7")
+    other = warpfuzz(tmp_path, "run", "--resume", "--cases", 28, "--ptx-version", "8.7")
     assert other.code == 2
     assert "PTX ISA versions" in " ".join(other.err.split())
 

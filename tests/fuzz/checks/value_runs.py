@@ -7,16 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from corpus import (
-    Case,
-    Entry,
-    Identity,
-    Kind,
-    Making,
-    RunnerVerdict,
-    create_corpus,
-    open_corpus,
-)
+from corpus import Case, Entry, Identity, Kind, Making, RunnerVerdict, create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign

@@ -24,8 +24,8 @@ from fuzz.findings.verdicts import Subject
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.isa.forms import Form
+from oracle.isa.lookup import ACCESS_FORMS, mma_form, mma_sync_form
 from oracle.isa.lookup import FORMS as ISA
-from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
@@ -48,7 +48,6 @@ from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.matrices import exact, image_of, single_product
 from strategies.programs import is_valued, programs
-from strategies.programs.builder import ACCESS_FORMS
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")

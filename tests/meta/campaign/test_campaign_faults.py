@@ -73,7 +73,6 @@ def test_a_sound_assembler_has_no_finding(tmp_path):
 # families: each takes twenty processes.
 FAULTS = [
     ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32", 40),
-    ("late crash", "bf16", Kind.CRASH, "wmma.load.b*bf16", 100),
     ("inside", "b1", Kind.INTERNAL, "wmma.mma*b1*", 500),
     ("mumble", ".f64", Kind.UNREADABLE, "wmma.load.a*f64", 30),
     ("reject", "ldmatrix", Kind.REJECTED, "ldmatrix", 600),
@@ -112,7 +111,7 @@ def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind
 
 def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_type(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "reject")
-    told = campaign(tmp_path, program, "--cases", 480, "--only", "wmma.store*s32")
+    told = campaign(tmp_path, program, "--cases", 240, "--only", "wmma.store*s32")
     assert {finding["kind"] for finding in told.findings} == {Kind.REJECTED}
     # The layout, the state space and the stride do not matter.
     names = [finding["text"].partition(" ")[0] for finding in told.findings]
@@ -134,7 +133,7 @@ def test_hangs_are_found_and_the_campaign_goes_on_to_its_end(tmp_path):
 
 def test_an_assembler_that_hangs_on_everything_ends_in_time_and_is_not_called_clean(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "hang")
-    told = campaign(tmp_path, program, "--time", 1, "--only", "wmma.store")
+    told = campaign(tmp_path, program, "--time", 1, "--only", "wmma.store", prepare=leave_as_found)
     assert told.code in (1, 3)
     assert told.code == 1 or "nothing was compared" in told.err
 
@@ -185,6 +184,3 @@ def test_known_discrepancies_are_shown_and_do_not_fail(tmp_path):
     assert "stores-of-everything" in {one["known_as"] for one in told.findings}
     assert told.code == 0
     assert len(stored(tmp_path)) == len(told.findings)
-    without = campaign(tmp_path, program, *arguments[:-2], corpus="other", prepare=leave_as_found)
-    assert without.code == 1
-    assert without.ids == told.ids

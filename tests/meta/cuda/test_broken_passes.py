@@ -64,18 +64,13 @@ def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:
     ("command", "makes"),
     [
         ("tr a b | tr b c", "c"),
-        ("cat; echo more", "amore\n"),
         ('X=$(cat); echo "$X$X"', "aa\n"),
-        ("cat > /dev/null && printf done", "done"),
         # Signs in quotes are words, and no shell sees them.
         ("sed 's/a/|;$/'", "|;$"),
         ("sed s/a/[*]?/", "[*]?"),
         (r"sed s/a/\\\&/", "&"),
         # Ends of lines and homes; the words of a shell's own were given to programs (2026-11-24).
-        ("sed s/a$/b/", "b"),
         ("set c; echo $1$#", "c1\n"),
-        ("printf $#$?", "00"),
-        ("B=b printenv B", "b\n"),
         ("HOME=/b; echo ~ ~/c", "/b /b/c\n"),
     ],
 )

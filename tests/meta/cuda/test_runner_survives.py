@@ -213,19 +213,15 @@ def test_a_crash_tells_how_the_process_ended_and_what_it_said_last(runner: CudaR
     assert "the fake driver prints this and exits" in failure.detail
 
 
-def test_a_child_killed_in_the_middle_of_a_batch_is_a_crash(runner: CudaRunner) -> None:
-    code = compiled(runner)
-    pid = runner.pid
-    assert pid is not None
-    batch = runner.submit(code, _bad(HANGS))
-    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-    _failure(batch.collect(), Trouble.CRASH)
-    _works(runner)
-
-
-def test_a_child_killed_between_batches_costs_at_most_the_next_one(runner: CudaRunner) -> None:
+def test_a_child_killed_in_the_middle_of_a_batch_or_between_two_is_a_crash(
+    runner: CudaRunner,
+) -> None:
     code = compiled(runner)
     assert runner.pid is not None
+    batch = runner.submit(code, _bad(HANGS))
+    threading.Timer(0.3, os.kill, (runner.pid, signal.SIGKILL)).start()
+    _failure(batch.collect(), Trouble.CRASH)
+    _works(runner)
     os.kill(runner.pid, signal.SIGKILL)
     outcome = runner.run(code, images(3))
     assert isinstance(outcome, Ran) or outcome.trouble is Trouble.CRASH
@@ -290,8 +286,7 @@ def test_a_device_that_is_not_there_at_the_start_is_lost(
 
 
 @pytest.mark.parametrize(
-    ("fake", "words"),
-    [("absent", "pip install pycuda"), ("driverless", "install the driver")],
+    ("fake", "words"), [("absent", "pip install pycuda"), ("driverless", "install the driver")]
 )
 def test_missing_software_is_named_with_what_to_install(fake: str, words: str) -> None:
     with fake_runner(fake) as runner:

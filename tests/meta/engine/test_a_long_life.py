@@ -26,14 +26,7 @@ from fuzz.campaign.pool import Event, Lost, RoundEnd
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import (
-    Facts,
-    Found,
-    FoundState,
-    Job,
-    RoundJob,
-    RoundReport,
-)
+from fuzz.checks.protocol import Facts, Found, FoundState, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection

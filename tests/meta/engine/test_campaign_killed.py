@@ -35,9 +35,7 @@ def key_of(record: FamilyRecord) -> str:
 
 
 @pytest.mark.parametrize(
-    "kills",
-    [2, pytest.param(200, marks=pytest.mark.slow)],
-    ids=lambda kills: f"{kills} kills",
+    "kills", [2, pytest.param(200, marks=pytest.mark.slow)], ids=lambda kills: f"{kills} kills"
 )
 def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
     kills: int, tmp_path: Path

@@ -40,9 +40,10 @@ CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
-)
+SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGTERM, signal.SIGHUP)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *SLOW])
 def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) -> None:
     with started(tmp_path, "--cases", 10**9, "--workers", 1, *CALM) as process:
         wait_for_cases(tmp_path, process, 8)
@@ -57,7 +58,7 @@ def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) 
     assert took < 120
 
 
-@pytest.mark.parametrize("part", ["", "findings"])
+@pytest.mark.parametrize("part", [pytest.param("", marks=pytest.mark.slow), "findings"])
 def test_a_corpus_that_is_removed_under_a_campaign_is_no_clean_end(
     tmp_path: Path, part: str
 ) -> None:
@@ -108,14 +109,15 @@ def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Pat
     assert summary["unreplayed"] == len(summary["suspects"]) > 0
     assert not any("finding" in row for row in ended.rows)
     assert "not known whether there is a finding" in " ".join(ended.err.split())
-    resumed = warpfuzz(tmp_path, "run", "--resume", "--cases", 1, "--json")
+    words = ("run", "--resume", "--cases", 1, "--json")
+    resumed = warpfuzz(tmp_path, *words, prepare=leave_as_found)
     assert resumed.code == 1
     assert resumed.summary["suspects"] == []
     assert resumed.findings
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> None:
-    options = ("--cases", 240, "--workers", 1, *CALM)
+    options = ("--cases", 120, "--workers", 1, *CALM)
     with started(tmp_path, *options) as process:
         wait_for_cases(tmp_path, process, 8)
         workers = [one for one in descendants(tmp_path) if one.pid != process.pid]
@@ -124,26 +126,23 @@ def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> N
         ended = process.ended()
     assert ended.code == 0, ended.err
     summary = ended.summary
-    assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (240, 240, {})
+    assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (120, 120, {})
 
 
-def test_workers_go_when_the_coordinator_is_killed(tmp_path: Path) -> None:
+def test_a_second_campaign_is_told_of_the_first_whose_workers_go_when_it_is_killed(
+    tmp_path: Path,
+) -> None:
     with started(tmp_path, *ENDLESS, *CALM) as process:
         wait_for_cases(tmp_path, process, 1)
         assert len(descendants(tmp_path)) == 3
-        process.kill()
-        assert nothing_left(tmp_path)
-        # It was said to run for a minute more (2026-11-24).
-        assert "it was killed" in warpfuzz(tmp_path, "status").out
-
-
-def test_a_second_campaign_in_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
-    with started(tmp_path, *ENDLESS, *CALM) as process:
-        wait_for_cases(tmp_path, process, 1)
         second = warpfuzz(tmp_path, "run", "--runner", "sim", "--cases", 8, "--workers", 1)
         assert second.code == 3
         assert f"already (process {process.pid})" in " ".join(second.err.split())
         assert process.poll() is None
+        process.kill()
+        assert nothing_left(tmp_path)
+        # It was said to run for a minute more (2026-11-24).
+        assert "it was killed" in warpfuzz(tmp_path, "status").out
 
 
 def campaign(home: Path, cases: int, *more: object, prepare: Any = None) -> Ended:
@@ -152,15 +151,15 @@ def campaign(home: Path, cases: int, *more: object, prepare: Any = None) -> Ende
 
 
 def test_a_half_written_state_is_replaced_by_the_one_before(tmp_path: Path) -> None:
-    campaign(tmp_path, 64)
+    campaign(tmp_path, 8)
     path = tmp_path / CORPUS / "campaign" / "state.json"
     path.write_bytes(path.read_bytes()[:-40])
-    resumed = campaign(tmp_path, 128, "--resume")
-    assert (resumed.code, resumed.summary["cases"]) == (0, 128)
+    resumed = campaign(tmp_path, 16, "--resume")
+    assert (resumed.code, resumed.summary["cases"]) == (0, 16)
     assert "cannot be used: it is not whole" in " ".join(resumed.err.split())
     path.write_bytes(b"")
     # That the one before has reached its limit is no news beside this.
-    assert "has reached its limit" not in campaign(tmp_path, 128, "--resume").err
+    assert "has reached its limit" not in campaign(tmp_path, 16, "--resume").err
     assert "the state saved before it is used" in " ".join(resumed.err.split())
 
 
@@ -243,17 +242,6 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
             time.sleep(0.1)
 
 
-def test_the_process_for_findings_starts_when_one_waits() -> None:
-    with ProcessPool(Programs(choice=RunnerChoice(name="sim"), seed=1), workers=1) as pool:
-        pool.facts()
-        assert not any(one.examiner for one in pool.statuses())
-        end = time.monotonic() + SOON
-        while not pool.places_for_examinations(everybody=False) and time.monotonic() < end:
-            pool.poll(0.2)
-        assert pool.places_for_examinations(everybody=False) == 1
-        assert pool.places_for_examinations(everybody=True) == 2
-
-
 def test_a_worker_that_is_killed_while_it_starts_is_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -270,4 +258,10 @@ def test_a_worker_that_is_killed_while_it_starts_is_started_again(
     )
     with ProcessPool(check, workers=1) as pool:
         assert pool.facts().target == "sm_90"
-    assert len(begun) == 5
+        assert len(begun) == 5
+        # The process for findings starts when one waits.
+        assert not any(one.examiner for one in pool.statuses())
+        end = time.monotonic() + SOON
+        while not pool.places_for_examinations(everybody=False) and time.monotonic() < end:
+            pool.poll(0.2)
+        assert pool.places_for_examinations(everybody=True) == 2

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -61,12 +62,11 @@ def test_what_is_damaged_is_made_anew(data: st.DataObject, code: bytes, other: b
         assert kept_code("it", never) == other
 
 
-def test_what_cannot_be_made_is_not_kept(folder: Path) -> None:
+def test_what_cannot_be_made_or_has_no_folder_is_made_each_time(folder: Path) -> None:
     assert kept_code("it", lambda: None) is None
     assert kept_code("it", lambda: b"now") == b"now"
-
-
-def test_without_a_folder_it_is_made_each_time(folder: Path) -> None:
+    for path in (*files(folder), folder / "machine code"):
+        path.rmdir() if path.is_dir() else path.unlink()
     (folder / "machine code").write_text("a file where a folder should be")
     assert kept_code("it", lambda: b"one") == b"one"
     assert kept_code("it", lambda: b"two") == b"two"
@@ -149,28 +149,6 @@ class NotSupportedError(Exception):
     """NVML's, of what a device does not have."""
 
 
-def nvml(memories: list[int], slices: list[bool | None]) -> SimpleNamespace:
-    """Return a module like NVIDIA's, of GPUs; None: one that has no slices."""
-
-    def mode(device: int) -> list[int]:
-        found = slices[device]
-        if found is None:
-            raise NotSupportedError
-        return [int(found), 0]
-
-    return SimpleNamespace(
-        NVMLError=Exception,
-        NVMLError_NotSupported=NotSupportedError,
-        NVML_DEVICE_MIG_ENABLE=1,
-        nvmlInit=lambda: None,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: len(memories),
-        nvmlDeviceGetHandleByIndex=lambda number: number,
-        nvmlDeviceGetMigMode=mode,
-        nvmlDeviceGetMemoryInfo=lambda number: SimpleNamespace(total=memories[number]),
-    )
-
-
 @pytest.mark.parametrize(
     ("memories", "slices", "least"),
     [([80, 24], [False, None], 24), ([80], [True], 0), ([], [], 0), ([24, 80], [None, True], 0)],
@@ -178,18 +156,21 @@ def nvml(memories: list[int], slices: list[bool | None]) -> SimpleNamespace:
 def test_the_smallest_gpu_is_the_one_without_slices_that_has_least_memory(
     memories: list[int], slices: list[bool | None], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", nvml(memories, slices))
+    def mode(device: int) -> list[bool]:
+        found = slices[device]
+        if found is None:
+            raise NotSupportedError
+        return [found]
+
+    nvml = Mock(NVMLError=Exception, NVMLError_NotSupported=NotSupportedError)
+    nvml.NVML_DEVICE_MIG_ENABLE = True
+    nvml.nvmlDeviceGetCount = lambda: len(memories)
+    nvml.nvmlDeviceGetHandleByIndex = lambda number: number
+    nvml.nvmlDeviceGetMigMode = mode
+    nvml.nvmlDeviceGetMemoryInfo = lambda number: SimpleNamespace(total=memories[number])
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
     assert smallest_memory() == least
-
-
-def test_without_nvml_nobody_knows_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+    nvml.nvmlInit.side_effect = RuntimeError("driver not loaded")
     assert smallest_memory() == 0
-
-    def init() -> None:
-        raise RuntimeError("driver not loaded")
-
-    broken = nvml([80], [False])
-    broken.nvmlInit = init
-    monkeypatch.setitem(sys.modules, "pynvml", broken)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     assert smallest_memory() == 0
