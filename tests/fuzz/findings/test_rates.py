@@ -14,9 +14,9 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Entry, Kind
 from fuzz.checks.examining import Examiner
-from fuzz.compilers.bisection import rate_of, repeats_for, shown_by
 from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
+from fuzz.findings.replay import rate_of, repeats_for, shown_by
 from fuzz.findings.verdicts import Answer, asked, probe
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.execution.execution import execute

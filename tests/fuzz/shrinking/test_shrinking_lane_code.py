@@ -31,8 +31,7 @@ from strategies.draws import draw_one
 from strategies.features import OF_SCALAR, Focus, Has, main_form
 from strategies.matrices import buffers_of, plain_access
 from strategies.programs import programs
-from strategies.simplification.examples import Example
-from strategies.simplification.lane_code import alone, smaller_code
+from strategies.simplification.examples import Example, alone, smaller_code
 from strategies.simplification.steps import dropped
 
 MODULE = Module.named("sm_90", "8.0")
