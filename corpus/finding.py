@@ -383,15 +383,6 @@ def wrong_builds(case: Case) -> frozenset[Build]:
 SCHEMA = 3  # version of `finding.json` that this module writes
 Document = dict[str, Any]
 
-_BY_CONTENTS = (
-    "other result", "another NaN", "NaN against a number", "infinity against a number",
-    "the sign of zero", "the sign",
-)  # fmt: skip
-"""Ends of keys of schema 2 that what the images hold had decided."""
-_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
-"""The compilers with which a key of schema 2 may end."""
-_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes", "a loop of all lanes")
-"""What keys of schema 2 name beside the instructions that are wrong under it."""
 _MADE = {
     "runner": "runner", "layout": "layout", "opt": "level", "assembler": "assembler",
     "ptx pass": "ptx_pass", "front end": "front_end",
@@ -405,9 +396,10 @@ def migrated(document: Document, schema: int) -> Document:
     if schema == 1:  # It held one instruction; the id of a single one is the same.
         found["instructions"] = [found.pop("instruction")]
     if "family" in document:
-        # A key had the kind, the compilers and what is wrong in it.
+        # A key had the kind and what is wrong in it.
         key, kind = document["family"]["key"], Kind(document["kind"])
-        found |= {"identity": msgspec.to_builtins(_identity(kind, key)), "key": key}
+        name = re.sub(rf"^{kind}(?:/| \| )", "", key)
+        found |= {"identity": msgspec.to_builtins(Identity.of(kind, name)), "key": key}
     if "made" in document:
         return found
     details = msgspec.convert(document.get("details", {}), dict[str, Any])
@@ -423,33 +415,6 @@ def migrated(document: Document, schema: int) -> Document:
     if raw and details.get("runs") == 1 and document["kind"] != Kind.HANG:
         found["suspected"] = True
     return found
-
-
-def _identity(kind: Kind, key: str) -> Identity:
-    """Return the identity of a finding of schema 2 or older."""
-    if key.startswith(f"{kind} | "):
-        _, name, *rules = key.split(" | ")
-        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
-        return Identity.of(kind, name, condition=", ".join(rules))
-    kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
-    for told in _BY_CONTENTS:
-        kept = kept.removesuffix(f"/{told}")
-    name, _, said = kept.partition("/")
-    if name == "kernel":
-        return Identity.of(kind, *said.split(", "))
-    if beside := name.endswith(f", {BESIDE}"):
-        name, said = name.removesuffix(f", {BESIDE}"), BESIDE
-    if kind is Kind.DIVERGENCE:
-        name, under, said = (said or name).partition(f" {DIVERGED}")
-        return Identity.of(kind, name, condition=under.strip())
-    names = name.split(" and ") if name != "a program" else []
-    if kind.failure == WRONG_RESULT or beside:
-        plain = [word for word in names if not word.startswith(_CONTROLS)]
-        controls = [word for word in names if word not in plain] if plain else []
-        around = [f"{'under' if word == _CONTROLS[0] else 'in'} {word}" for word in controls]
-        condition = ", ".join(filter(None, (*around, said)))
-        return Identity.of(kind, *(plain or names), condition=condition)
-    return Identity.of(kind, *names, message=said)
 
 
 def encode(finding: Finding) -> bytes:

@@ -19,8 +19,6 @@ from pathlib import Path  # noqa: E402
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 _INTERRUPTED = 128 + signal.SIGINT
 """Status of a command that SIGINT ends, as shells tell it."""
-_INFRASTRUCTURE = 3
-"""`fuzz.cli.Exit.INFRASTRUCTURE`; nothing can be imported yet."""
 _HOME = Path(__file__).resolve().parent.parent
 """The folder that has the packages."""
 
@@ -29,13 +27,13 @@ def main() -> None:
     """Import the command and run it."""
     _leave_current_folder()
     for name in _ROOMS:
-        if (path := _in_the_way(name)) is not None:
-            print(
-                f"warpfuzz: {path} is in the way: Python finds it before the package `{name}` of "
-                f"warpfuzz in {_HOME}; take its folder out of PYTHONPATH, or rename it",
-                file=sys.stderr,
+        found = find_spec(name)
+        places = found and (found.submodule_search_locations or [found.origin or ""])
+        if found and places and all(Path(place).resolve() != _HOME / name for place in places):
+            raise _failed(
+                f"{found.origin or places[0]} is in the way: Python finds it before the package "
+                f"`{name}` of warpfuzz in {_HOME}; take its folder out of PYTHONPATH, or rename it"
             )
-            raise SystemExit(_INFRASTRUCTURE)
     from fuzz.cli import main as run
 
     try:
@@ -52,14 +50,11 @@ def _leave_current_folder() -> None:
     `python -m` puts it first, and so does an empty entry of PYTHONPATH.
     """
     asked = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    unasked = "" in asked and asked != [""]
-    if __name__ == "__main__" and not sys.flags.safe_path:
-        unasked = True
+    unasked = (__name__ == "__main__" and not sys.flags.safe_path) or ("" in asked and any(asked))
     try:
         here = Path.cwd()
     except FileNotFoundError:
-        print("warpfuzz: the current folder was removed; go to another one", file=sys.stderr)
-        raise SystemExit(_INFRASTRUCTURE) from None
+        raise _failed("the current folder was removed; go to another one") from None
     if unasked and here != _HOME and str(here) not in asked:
         sys.path[:] = [path for path in sys.path if path and Path(path) != here]
         mine = sys.modules.get("fuzz")
@@ -67,15 +62,10 @@ def _leave_current_folder() -> None:
             del sys.modules["fuzz"]
 
 
-def _in_the_way(name: str) -> str | None:
-    """Return the file or folder that Python finds in place of a package of warpfuzz."""
-    found = find_spec(name)
-    if found is None:
-        return None
-    places = found.submodule_search_locations or [found.origin or ""]
-    if any(Path(place).resolve() == _HOME / name for place in places):
-        return None
-    return found.origin or places[0]
+def _failed(said: str) -> SystemExit:
+    """Say why nothing can begin; `fuzz.cli.Exit.INFRASTRUCTURE`, which cannot be imported yet."""
+    print(f"warpfuzz: {said}", file=sys.stderr)
+    return SystemExit(3)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form
-from oracle.isa.lookup import FORMS, is_available, selectors_of
+from oracle.isa.lookup import ACCESS_FORMS, FORMS, is_available, selectors_of
 from oracle.isa.targets import Module
 from oracle.layouts import Tile, write
 from oracle.program.operands import Buffer, Place
@@ -20,7 +20,7 @@ from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, opera
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.features import unit_bytes
 from strategies.matrices import exact_elements, inputs, plain_access, span_of
-from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES, VALUED_FORMS, is_valued
+from strategies.programs.builder import GUARD_BYTES, VALUED_FORMS, is_valued
 
 
 class _Way(NamedTuple):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import ROW_BYTES, Form, Format, FormatKind, Matrix
+from oracle.isa.lookup import ACCESS_FORMS
 from oracle.layouts import Tile, read, write
 from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
 from oracle.program.operations import Elementwise
@@ -34,7 +35,6 @@ from oracle.program.steps import (
     stores_fragment,
     stores_rows,
 )
-from strategies.programs.builder import ACCESS_FORMS
 
 Image = NDArray[np.uint8]  # uint8 (image_bytes,)
 

@@ -1,18 +1,34 @@
-"""`warpfuzz corpus`: what is stored; `warpfuzz repro`: a folder that needs no warpfuzz."""
+"""`warpfuzz corpus`, `repro`, `status`: findings and campaigns that are kept in folders."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
 from corpus import Problem, create_corpus, durable, exchange, open_corpus
 from corpus.known import known_with, load_known, mark_known, named_corpus, named_entry
+from fuzz.campaign.status import (
+    Figures,
+    Life,
+    event_line,
+    fleet_row,
+    fleet_words,
+    read_figures,
+)
+from fuzz.console.metrics import device_text
+from fuzz.console.report import apart, outcome_words, state_words
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options import operating as given
+from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.options.testing import Repro
 from fuzz.output import (
     Report,
@@ -20,8 +36,10 @@ from fuzz.output import (
     check_output,
     console,
     counted,
+    duration,
     emit,
     generator,
+    is_watched,
     plain,
     report_expired,
     report_problems,
@@ -65,9 +83,7 @@ def list_findings(options: given.CorpusList) -> None:
     ]
     if suspects := len(entries) - len(findings):
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", options.path))
-        sentences.append(
-            f"{counted(suspects, 'suspect')}, not replayed yet, so no findings: {resume}"
-        )
+        sentences += [f"{counted(suspects, 'suspect')}, not replayed, so no findings: {resume}"]
     columns = (
         ReportColumn("id", whole=True),
         ReportColumn("findings", "members", number=True),
@@ -136,13 +152,9 @@ def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     every = [identity for ids, _ in parts for identity in ids]
     added = [identity for identity in every if identity in shown]
     raw = [identity for identity in every if identity not in shown]
-    said = f"{counted(len(added), 'finding')} added{_with_raw(len(raw))}"
+    said = f"{counted(len(added), 'finding')} added; cases that they were shrunk from: {len(raw):,}"
     _tell(json, said, added=added, raw=raw)
     report_problems(problem for _, problems in parts for problem in problems)
-
-
-def _with_raw(count: int) -> str:
-    return f", with {counted(count, 'case')} from which findings were shrunk" if count else ""
 
 
 def _tell(json: bool, sentence: str, **row: object) -> None:
@@ -160,7 +172,7 @@ def prune_corpus(options: given.CorpusPrune) -> None:
     removed = [entry.id for entry in pruned.removed if entry.id not in pruned.raw]
     kept = [entry.id for entry in pruned.kept]
     said = f"{counted(len(kept) + len(removed), 'finding')}: {len(kept)} kept, {len(removed)} "
-    said += f"{'would be ' * dry_run}removed{_with_raw(len(raw))}"
+    said += f"{'would be ' * dry_run}removed; cases that they were shrunk from: {len(raw):,}"
     _tell(options.json, said, kept=kept, removed=removed, raw=raw, dry_run=dry_run)
     report_problems(pruned.problems)
 
@@ -247,3 +259,80 @@ def reproduce(options: Repro) -> None:
     files = write_reproduction(entry, path, disassembler=disassembler, bisected=options.bisected)
     said = f"{path}: {', '.join(files)}\n{path / 'README.md'} says what it is about"
     _tell(options.json, said, id=entry.id, path=str(path), files=list(files))
+
+
+# Campaigns
+
+_WATCH_SECONDS = 2.0
+"""Between two looks; campaigns write figures every 10 s."""
+_MOST_EVENTS = 12
+"""Latest nodes and actors of a fleet that went or came and are shown: half a terminal's lines."""
+_STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
+
+
+def show_status(options: given.Status) -> None:
+    """Show campaigns; with `watch` again and again until none of them runs any more."""
+    out, corpora = console(), options.corpora or (DEFAULT_CORPUS,)
+    live = options.watch and not options.json and is_watched(out)
+    said: list[int] = []
+    with Live(console=out, auto_refresh=False, transient=True) if live else nullcontext() as view:
+        while True:
+            found = [read_figures(corpus) for corpus in corpora]
+            goes_on = options.watch and any(one.life is Life.RUNNING for one in found)
+            # What nobody has written anew is not told again.
+            stamps = [round(time.time() - one.silence) for one in found]
+            if view is not None and goes_on:
+                view.update(status_view(found), refresh=True)
+            elif (stamps != said or not goes_on) and not options.json:
+                out.print(status_view(found))
+            for one in found if options.json and (stamps != said or not goes_on) else ():
+                row = {"corpus": str(one.corpus), "campaign": one.life.value}
+                emit(status=row | {"silent_seconds": round(one.silence, 1), **one.rows})
+            if not goes_on:
+                return
+            said = stamps
+            time.sleep(_WATCH_SECONDS)
+
+
+def status_view(found: Sequence[Figures]) -> RenderableType:
+    """Return a block of lines for each campaign, and what all of them come to."""
+    lines = [line for one in found for line in _lines(one)]
+    if len(found) > 1:
+        lives = _counted(Counter(one.life.value for one in found))
+        cases, seconds = (sum(getattr(o.status, of) for o in found) for of in ("cases", "seconds"))
+        rate = sum(one.status.recent_rate for one in found if one.life is Life.RUNNING)
+        rows = (row for one in found for row in one.status.of_causes(known=False))
+        groups = {row.family or row.title for row in rows}
+        families = counted(len(groups), "different family", "different families")
+        text = f"all of them: {lives}; {cases:,} cases in {duration(seconds)} together, "
+        lines.append(Text(f"{text}{rate:,.0f} a second now; {families} of findings", "bold"))
+    return Group(*lines)
+
+
+def _lines(one: Figures) -> Iterator[Text]:
+    status, runs = one.status, one.life is Life.RUNNING
+    head = plain(f"{one.corpus}: ", style="bold").append(one.life.value, style=_STYLES[one.life])
+    if one.life is Life.SILENT:
+        head.append(f" for {duration(one.silence)}: it was killed, or its host is gone")
+    told = (f"seed {status.seed}", status.words.where, status.words.subject)
+    yield head.append_text(plain(f", {', '.join(filter(None, told))}"))
+    lines = [plain("; ".join(state_words(status))), Text(outcome_words(status)), *apart(status)]
+    if verdicts := Counter(row.verdict for row in status.of_causes(known=False)):
+        lines.append(plain(f"new: {_counted(verdicts)}", "odd"))
+    if runs:
+        lines.append(Text(counted(status.carrying_out, "worker")))
+    if status.untested and not runs:
+        lines.append(plain(status.untested, style="bad"))
+    row = fleet_row(status.hosts)
+    if row and runs:
+        lines.append(Text(f"{counted(row['nodes'], 'node')} of the fleet"))
+    if lost := fleet_words(row):
+        lines.append(plain(f"so far {lost}", "odd"))
+        lines += [plain(f"  {event_line(event)}") for event in status.events[-_MOST_EVENTS:]]
+    yield from (
+        Text("  ").append_text(line) for line in (*lines, *map(device_text, status.devices))
+    )
+
+
+def _counted(words: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in words.most_common())

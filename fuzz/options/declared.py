@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 import click
 
 from oracle.errors import UsageError
+from oracle.isa.targets import DEFAULT_TARGET
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
 
@@ -144,8 +145,13 @@ OPTIONS: Mapping[str, Declared] = {
     "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
     "target": option("GPU architecture of the modules (.target), such as sm_90."),
     "ptx_version": option("PTX ISA version of the modules (.version), such as 8.0."),
-    "drawn_version": option(
-        "PTX ISA version (.version).  [default: one that knows the target]", "--ptx-version"
+    "chosen_version": option(
+        "PTX ISA version (.version).  [default: what the target and the compiler have, or the "
+        "module or the finding says]", "--ptx-version",
+    ),
+    "chosen_target": option(
+        "GPU architecture (.target).  [default: what the device, the module or the finding has, "
+        f"else {DEFAULT_TARGET}]", "--target",
     ),
     "only": option(
         "Test only instruction forms whose opcode contains this text, such as 'ldmatrix'. With a "
@@ -209,9 +215,6 @@ OPTIONS: Mapping[str, Declared] = {
     "model": option(
         "File with the arithmetic of the GPU, written by `warpfuzz measure` or `models export` "
         "(TOML or JSON).  [default: the built-in figures of the target]"
-    ),
-    "disassembler": option(
-        "Path of an nvdisasm, to show changed machine code.  [default: the one installed]"
     ),
     "at_least": option(
         "Exit with 3 if fewer than N results were compared, or of assemblers judged.  [default: 1]",

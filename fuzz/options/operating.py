@@ -21,7 +21,7 @@ class Distill(Options, words="distill", runs="screen:make_set"):
     output: Path = shared("output", "The file.", required=True)
     seed: int = shared("seed")
     target: str = shared("target", "Architecture of the GPUs to screen.", default=DEFAULT_TARGET)
-    ptx_version: str | None = shared("drawn_version")
+    ptx_version: str | None = shared("chosen_version")
     only: str = shared("only", "Only forms whose opcode matches: 'wmma.mma*f64', 'ldmatrix'.")
     model: str | None = shared("model")
 
@@ -50,13 +50,9 @@ class Screen(Options, words="screen", runs="screen:screen"):
     )
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
-    runner: str | None = shared(
-        "runner", "What is screened: GPUs, or the simulated device.  [default: cuda]"
-    )
+    runner: str | None = shared("runner", "What is screened.  [default: cuda]")
     seed: int = shared("seed", "Seed of the set that is made without SET, and of --pattern bursts.")
-    target: str | None = shared(
-        "target", "GPU architecture (.target), if no set is given.  [default: the device's]"
-    )
+    target: str | None = shared("chosen_target")
     corpus: Path = shared("corpus")
     assembler: str | None = shared("assembler")
     level: int | None = shared("level")
@@ -70,7 +66,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
     metrics: str | None = shared("metrics")
 
 
-class Status(Options, words="status", runs="status:show_status"):
+class Status(Options, words="status", runs="corpus:show_status"):
     """Show campaigns that run elsewhere, or have ended, from the files in their corpora.
 
     Several campaigns, such as the shards of an array, are added up.

@@ -24,8 +24,6 @@ from runners.variants import SETTINGS
 DEVICE_REFERENCE = True
 """Whether campaigns on a GPU compare with the reference there unless they are told: on an H200, 55
 programs a second ran with it from the 10th second on (2026-11-24), 36 without (2026-11-23)."""
-_MOST_IMAGES = 65_536
-"""Of a form of `conform`, which are in memory at once: 8 KiB each come to half a GiB."""
 _GATE_PROGRAMS = 100
 """None wrong in 100: with 95 % confidence fewer than 3 in 100 programs are (rule of three, see
 `runners.ledger`); an H200 executes as many in a minute (156 and 217, 2026-11-24)."""
@@ -57,9 +55,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     cases: int | None = option("Stop after this many cases (ptxas: instructions).", type=COUNT)
     findings: int | None = option("Stop after this many new defects (families).", type=COUNT)
     quiet_time: str | None = option("Stop when nothing new was found or covered for this time.")
-    seed: int | None = shared(
-        "seed", "Seed: the same one gives the same cases.  [default: random, shown]", default=None
-    )
+    seed: int | None = shared("seed", "Seed of all cases.  [default: random]", default=None)
     shard: str | None = option(
         "Run part I of the N parts of the campaign that --seed determines.", metavar="I/N"
     )
@@ -79,15 +75,10 @@ class Run(Options, words="run", runs="run:run_campaign"):
     fleet: str | None = shared("fleet")
     gpus: int | None = shared("gpus")
     repeat: float = option(
-        "Percent of the rounds of a --fleet that a second GPU repeats.", type=Range(0, 100),
-        default=1.0,
-    )  # fmt: skip
-    target: str | None = shared(
-        "target", "Only this .target.  [default: the device's; with --runner ptxas every one]"
+        "Percent of a --fleet's rounds that a second GPU repeats.", type=Range(0, 100), default=1.0
     )
-    ptx_version: str | None = shared(
-        "ptx_version", "Only this PTX .version.  [default: all that the compiler reads]"
-    )
+    target: str | None = shared("target", "Only this .target.  [default: the device's, or all]")
+    ptx_version: str | None = shared("ptx_version", "Only this .version.  [default: all]")
     only: str = shared("only")
     screen: bool = option(
         "While a GPU is idle, run verified programs again on every multiprocessor (see `warpfuzz "
@@ -160,7 +151,7 @@ class Replay(Options, words="replay", runs="replay:replay_path"):
         "the same ptxas without --fault and --ptx-pass."
     )
     variant: str | None = shared("variant")
-    target: str | None = shared("target", "Another .target.  [default: that of the finding]")
+    target: str | None = shared("chosen_target")
     level: int | None = shared("level")
     runner: str | None = shared("any_runner")
     junit: Path | None = shared("junit")
@@ -191,7 +182,7 @@ class Repro(Options, words="repro", runs="corpus:reproduce"):
     case: str = argument()
     corpus: Path = shared("corpus")
     output: Path | None = shared("output", "The folder.  [default: repro-ID]")
-    disassembler: Path | None = shared("disassembler")
+    disassembler: Path | None = option("Path of an nvdisasm.  [default: the one installed]")
     bisected: Path | None = option(
         "Output of `bisect --json`: adds the table of compilers and both builds' machine code."
     )
@@ -211,10 +202,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     )
     variant: str | None = shared("variant")
     levels: str | None = shared("levels")
-    target: str | None = shared("target", "Another .target.  [default: that of the finding]")
-    ptx_version: str | None = shared(
-        "ptx_version", "PTX ISA version.  [default: the finding's, or the compiler's highest]"
-    )
+    target: str | None = shared("chosen_target")
+    ptx_version: str | None = shared("chosen_version")
     runner: str | None = shared("runner")
     times: int | None = shared(
         "times", "Run each build this many times.  [default: as the finding's rate requires]"
@@ -225,8 +214,8 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     ptx_pass: str | None = shared("again_ptx_pass")
     front_end: str | None = shared(
         "again_front_end",
-        "Compilers that write PTX, separated by commas, to try instead of ptxas; 'none' tries "
-        "ptxas.  [default: the installed versions of the one that the finding is about]",
+        "Try these compilers that write PTX, separated by commas; 'none' tries ptxas.  [default: "
+        "the installed versions of the one that the finding is about]",
     )
     model: str | None = shared("model")
 
@@ -241,16 +230,12 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
 
     kernel: Path = argument()
     launch: Path | None = shared("launch")
-    runner: str | None = shared(
-        "any_runner",
-        "Where it runs: `sim` with --fault or --ptx-pass; your own if it takes launches.  "
-        "[default: cuda]",
-    )
+    runner: str | None = shared("any_runner", "Where the kernel runs.  [default: cuda]")
     compilers: str | None = shared(
         "compilers", f"Compare {_PTXAS}; `installed`, `all`, `driver`.  [default: installed,driver]"
     )
     levels: str | None = shared("levels")
-    target: str | None = shared("target", "Another .target.  [default: the module's]")
+    target: str | None = shared("chosen_target")
     images: int = shared("images", "How many different buffer contents to try.", default=64)
     seed: int = shared("seed", "Seed of the buffer contents.")
     device: int = shared("device")
@@ -262,7 +247,7 @@ class Judge(Options, words="judge", runs="judge:judge_kernel"):
     junit: Path | None = shared("junit")
 
 
-class Reduce(Options, words="reduce", runs="reduce:reduce"):
+class Reduce(Options, words="reduce", runs="judge:reduce"):
     """Make a PTX module as small as it gets while it still shows what is wrong with a compiler.
 
     Say with --message, --crash, --differs or --command what it shows. Lines go first, then operands
@@ -313,17 +298,12 @@ class Conform(Options, words="conform", runs="conform:conform"):
 
     runner: str = argument(**{**any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
-    images: int = shared(
-        "images", "Images for each form.", type=click.IntRange(1, _MOST_IMAGES), default=38
-    )
-    target: str | None = shared(
-        "target", f"GPU architecture (.target).  [default: the device's; else {DEFAULT_TARGET}]"
-    )
-    ptx_version: str | None = shared("ptx_version")
+    images: int = shared("images", "Of each form.", type=click.IntRange(1, 65_536), default=38)
+    target: str | None = shared("chosen_target")
+    ptx_version: str | None = shared("chosen_version")
     workers: int = shared("workers", "Forms at the same time, each in a process.", default=1)
     deadline: float | None = option(
-        "Seconds that all images of one form may take; `sim` has no limit.  [default: 60]",
-        type=Range(min=0, min_open=True),
+        "Seconds for all images of one form.  [default: 60]", type=Range(min=0, min_open=True)
     )
     expectations: Path | None = option(
         "TOML file of forms that are to fail or to be missing; any other outcome is a failure."
@@ -365,10 +345,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
         "'none'.  [default: maxrregcount=32, regAllocOptLevel=2, process=last, and each target "
         "that runs the same code]",
     )
-    slower: float = option(
-        "Call NEW slower if it takes more than this many times as long to compile.",
-        type=Range(min=1), default=1.5,
-    )  # fmt: skip
+    slower: float = option("How often as long is slower.", type=Range(min=1), default=1.5)
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
     at_least: int = shared(
@@ -407,12 +384,8 @@ class Legal(Options, words="legal", runs="reference:judge_file"):
     """
 
     file: Path = argument(type=PathName(path_type=Path, allow_dash=True))
-    target: str | None = shared(
-        "target", f"GPU architecture (.target).  [default: the module's, else {DEFAULT_TARGET}]"
-    )
-    ptx_version: str | None = shared(
-        "ptx_version", f"PTX ISA version.  [default: the module's, else {DEFAULT_VERSION}]"
-    )
+    target: str | None = shared("chosen_target")
+    ptx_version: str | None = shared("chosen_version")
 
 
 class Isa(Options, words="isa", runs="reference:list_forms"):
@@ -430,9 +403,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
     seeds: int = option("How many campaigns run for each fault.", type=COUNT, default=20)
     seed: int = shared("seed", "Seed of the first campaign; the others follow it.")
     limit: int = option("Give up after this many images.", type=COUNT, default=100_000)
-    baseline_limit: int = option(
-        "The same of --contents uniform or normal.", type=COUNT, default=1_000
-    )
+    baseline_limit: int = option("The same of random numbers.", type=COUNT, default=1_000)
     contents: tuple[str, ...] = option(
         "What the images contain: the value classes of warpfuzz, or random numbers; repeat for "
         "several.  [default: all]",
@@ -448,23 +419,17 @@ class Bench(Options, words="bench", runs="bench:bench"):
         "Only draw programs, and count which features they cover; exit code 1 if any is missing."
     )
     programs: int = option("How many programs --coverage draws.", type=COUNT, default=15_000)
-    target: str | None = shared(
-        "target", "GPU architecture (.target).  [default: sm_100a, which has every form]"
-    )
-    ptx_version: str | None = shared("drawn_version")
+    target: str | None = shared("target", "GPU architecture.  [default: sm_100a]")
+    ptx_version: str | None = shared("chosen_version")
 
 
 class Measure(Options, words="measure", runs="measure:measure_device"):
     """Measure by probes how a GPU's tensor cores compute, and write the figures to a file."""
 
-    runner: str | None = shared(
-        "any_runner", "What is measured: a GPU, sim, or a runner of your own.  [default: cuda]"
-    )
+    runner: str | None = shared("any_runner", "What is measured.  [default: cuda]")
     device: int = shared("device")
-    target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
-    ptx_version: str | None = shared(
-        "ptx_version", "PTX ISA version.  [default: the first that has all forms of the target]"
-    )
+    target: str | None = shared("chosen_target")
+    ptx_version: str | None = shared("chosen_version")
     output: Path | None = shared("output", "Write the figures to this TOML file, for --model.")
     only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
@@ -474,9 +439,7 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")
     faults: tuple[str, ...] = shared("faults")
-    assembler: str | None = shared(
-        "assembler", "ptxas that compiles the probes, by path or version.  [default: the driver's]"
-    )
+    assembler: str | None = shared("assembler")
     compilers: str | None = shared(
         "compilers",
         "Measure the code of each of these compilers (versions and paths, separated by commas; "

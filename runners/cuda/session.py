@@ -20,7 +20,7 @@ from runners import ledger
 from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import Kernel, ScreeningKernel
+from runners.kernels import Kernel, ScreeningKernel, parameters_at
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
@@ -265,7 +265,7 @@ class Session:
                     launch.grid,
                     launch.block,
                     stream,
-                    launch.parameters_at(int(images_there) + image * kernel.image_bytes),
+                    parameters_at(launch, int(images_there) + image * kernel.image_bytes),
                     shared_size=launch.shared_bytes,
                 )
         driver.memcpy_dtoh_async(destination, images_there, stream)

@@ -1,9 +1,8 @@
 """Binary floating-point formats, and fused multiply-add, exact in every rounding and format.
 
 A product and an addend are signed numbers in one frame, of one 64-bit limb or of two; they are
-added as integers, and rounded once. A product does not depend on what it is added to: those of a
-whole chain are made at once, and taken one after the other. The tables are the device's own: they
-share nothing with the oracle's on purpose.
+added as integers, and rounded once. Products of a whole chain are made at once, and taken one after
+the other. The tables are the device's own, apart from the oracle's on purpose.
 """
 
 from dataclasses import dataclass
@@ -34,10 +33,10 @@ class Rounding(StrEnum):
 class BinaryNumber:
     """An IEEE 754 interchange format, or one with its layout (bf16, tf32).
 
-    Bits of the word that an element occupies, of its exponent field, and of the fraction that
-    count. `unused` are low-order bits that do not, 13 for tf32; `top` is the largest exponent of a
-    finite value, which is also the bias, `bottom` that of the smallest normal value and of all
-    subnormals. The words of the sign bit, of 1, and of positive infinity are there, too.
+    Bits of the word of an element, of its exponent field, and of the fraction that count; `unused`
+    are low-order bits that do not, 13 for tf32. `top` is the largest exponent of a finite value,
+    which is also the bias, `bottom` the smallest of a normal one. The words of the sign bit, of 1,
+    and of positive infinity are there, too.
     """
 
     def __init__(self, word: int, exponent: int, fraction: int) -> None:
@@ -95,15 +94,12 @@ def widened(words: NDArray[Any], kind: str = "f16") -> NDArray[Any]:
         return np.ascontiguousarray(words).view(np.float16).astype(np.float32).view(np.uint32)
 
 
-_ZERO_EXPONENT = -(1 << 20)
-"""Exponent given to zero: below every other, so that zero never decides the frame's place."""
-SIGNIFICAND = 52
-"""Bit of the leading one in an unpacked significand, for every format."""
+_ZERO_EXPONENT = -(1 << 20)  # of zero: below every other, so that it never decides the frame
+SIGNIFICAND = 52  # bit of the leading one in an unpacked significand, for every format
 _FRAME = 59
 """Bit of the higher limb of a frame that stands for the larger of two exponents: a product is below
 2^2 there, an addend below 2^1, and their sum, with its sign, fits."""
-_TOP = 61
-"""Bit of the leading one of what is rounded: that of the largest sum."""
+_TOP = 61  # bit of the leading one of what is rounded: that of the largest sum
 _DOUBLE_FRACTION, _DOUBLE_BIAS = 52, 1023
 
 
@@ -356,9 +352,8 @@ class FusedNan(NamedTuple):
     """What a NaN result looks like."""
 
     canonical: int | None
-    """The word of every NaN result; None passes on an operand's sign and payload, made quiet: those
-    of the second factor before the addend's before the first factor's (measured on an H200,
-    November 2026, for wmma.mma, add, sub, mul and fma in f64, in every rounding)."""
+    """The word of every NaN result; None passes on an operand's sign and payload, made quiet: of
+    the second factor, the addend, the first factor (an H200, November 2026, for f64)."""
     invalid: int  # what 0 times infinity and infinity minus infinity give
 
 

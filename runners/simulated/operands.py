@@ -155,7 +155,7 @@ class Frame:
     """One expansion of a function: where its variables lie, and what its instructions share.
 
     Its local variables and call parameters lie in local memory from `base` to `end`; `prefix` is
-    that of the keys of its registers.
+    that of the keys of its registers, `meanings` has what names were found to mean.
     """
 
     function: Function
@@ -166,7 +166,6 @@ class Frame:
     base: int
     locations: dict[Variable, Location]
     meanings: dict[tuple[TextScope, str], str] = field(default_factory=dict)
-    """What names were found to mean."""
 
     def __post_init__(self) -> None:
         function, scopes = self.function, self.function.scopes
@@ -335,7 +334,7 @@ class OperandReader:
         """Return what fetches an operand of this width: a register, a constant or an address.
 
         With `wider`, a register may have more bits, whose low ones count. With `copied`, one that
-        was never written is no reason to trap: compilers copy what they know to be undefined.
+        was never written is no trap: compilers copy what they know to be undefined.
         """
         if isinstance(operand, ImmediateText):
             if operand.float_bits and bits < 32:
@@ -372,10 +371,7 @@ class OperandReader:
         return fetch if has == bits else lambda warps: fetch(warps).astype(DTYPES[bits])
 
     def space(self, operand: Operand, named: Space) -> Space:
-        """Return the space that an address, or a variable, is in, where a space was named.
-
-        A function's parameters lie in local memory, a kernel's do not.
-        """
+        """Return the space of an address, or a variable: parameters of functions are local."""
         if named is not Space.PARAM:
             return named
         name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")

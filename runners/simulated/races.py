@@ -3,14 +3,13 @@
 Source: PTX ISA 8 (Memory Consistency Model), 9.7.13.1 (bar.sync), 9.7.13.2 (bar.warp.sync). Two
 accesses to the same bytes, of which one writes, have an order where one thread makes both, where
 all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`.
-Stores of the same value to the same bytes need none: whichever is the last, that is there.
-Atomic operations on the same bytes need none as long as they are all the same, their order changes
-no sum, and nobody asks what was there before. Other ways to make an order (fences, flags,
-barriers for some lanes) are not followed: what relies on them counts as a race.
+Stores of the same value need none, nor do atomic operations that are all the same, whose order
+changes no sum, where nobody asks what was there before. Fences, flags and barriers for some lanes
+are not followed: what relies on them counts as a race.
 
 Beside that it follows what of a kernel's results depends on instructions whose error alone the ISA
-bounds: registers by their names through the whole text, whatever the order, where what may depend
-on such an instruction counts as if it did; in memory the bytes that they write.
+bounds: registers by their names through the whole text, whatever the order; in memory the bytes
+that they write.
 """
 
 import re
@@ -49,19 +48,19 @@ _NARROW = re.compile(r"\.[bus](8|16)\b|\.b?f(16)\b")
 _SUM = re.compile(
     r"(?:red|atom)\.(?P<sort>(?:\S+\.)?(?:add|min|max|and|or|xor)\.(?:\S+\.)?[bus]\d+)\s+(?P<held>[^,\s]+)"
 )
-"""Atomic operations of integers, whose order nobody can tell from what is there in the end, and, of
-atom, the register that gets what was there before."""
+"""Atomic operations of integers, and, of atom, the register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
 _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\s+(?P<left>\d+))")
-"""Ends of groups of asynchronous copies, and waits for all, or for all but the last groups of a
-thread (PTX ISA 9.7.9.25.3.2, 9.7.9.25.3.3)."""
+"""Ends of groups of asynchronous copies, and waits for all, or all but the last groups of a thread
+(PTX ISA 9.7.9.25.3.2, 9.7.9.25.3.3).
+"""
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
-"""Loads of what nobody writes while the kernel runs (PTX ISA 9.7.9.9, 9.7.9.10)."""
+"""Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
 _PLACES = LANES + 1
-"""Numbers of a warp: one a thread, and one for what a warp does as a whole. Nobody says which of
-its threads reads or writes what then, so that none of them did it (PTX ISA 9.7.14.4, 9.7.14.5:
-loads and stores of matrices)."""
+"""Numbers of a warp: one a thread, and one for what a warp does as a whole, of which nobody says
+which thread reads or writes what (PTX ISA 9.7.14.4, 9.7.14.5: loads and stores of matrices).
+"""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
@@ -79,7 +78,7 @@ def _dependent(steps: Sequence[Step], loads: Collection[str]) -> tuple[frozenset
     """Return the stores of what depends on approximate instructions, by their texts.
 
     And whether they decide where something is written, or what is executed. `loads` are the texts
-    of instructions that were seen to read from memory what does.
+    of instructions that were seen to read what does.
     """
     found = {step.text for step in steps if APPROXIMATE.match(step.text)}
     if not found:
@@ -129,8 +128,8 @@ class _TracedAccess:
 class _Group:
     """Who did something to each granule of a segment last: a range of threads, and when.
 
-    The lowest thread is above the highest where nobody did; before the last of them were so many
-    barriers of the block, the most of any, and of the warp.
+    The lowest is above the highest where nobody did; before the last of them were so many barriers
+    of the block, the most of any, and of the warp.
     """
 
     def __init__(self, size: int) -> None:
@@ -171,12 +170,12 @@ class _Shadow:
 
     def __init__(self, size: int) -> None:
         self.written, self.read = _Group(size), _Group(size)
+        # Which atomic operation wrote it, 0 where a store did whose value is told; group of the
+        # asynchronous copy to it that may be on its way, counted from 1; what was stored last; what
+        # somebody touched, wrote, and read who said that nobody writes it.
         self.sums, self.copying = np.zeros((2, size), np.int64)
-        """Which atomic operation wrote it, 0 where a store did whose value is told; group of the
-        asynchronous copy to it that may be on its way, counted from 1, else 0."""
-        self.values = np.zeros(size, np.uint64)  # what was stored last
+        self.values = np.zeros(size, np.uint64)
         self.touched, self.changed, self.kept = np.zeros((3, size), np.bool_)
-        """What somebody touched, wrote, and read who said that nobody writes it."""
 
 
 class _Garbled(RegisterFile):
@@ -214,16 +213,13 @@ class WatchedMemory(Memory):
         self._per_block = _PLACES * warps.per_block
         self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
-        self._groups = np.ones(_PLACES * warps.indices.size, np.int64)
-        """The group of each thread's next asynchronous copy."""
-        self._shadows: dict[int, _Shadow] = {}
-        self._marks: dict[int, Flags] = {}
-        """By segments: whether what was written last depends on approximate instructions."""
+        self._groups = np.ones(_PLACES * warps.indices.size, np.int64)  # of each next copy
+        self._shadows: dict[int, _Shadow] = {}  # by segments, as what follows
+        self._marks: dict[int, Flags] = {}  # what depends on approximate instructions
         self._sums: dict[str, int] = {}
         self._unasked = frozenset(_unasked(texts))
         self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
-        self.inexact_loads: set[str] = set()
-        """Instructions that read what depends on approximate ones."""
+        self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
         warps.registers = _Garbled(warps.registers, warps.garbage)
         return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
@@ -259,10 +255,7 @@ class WatchedMemory(Memory):
         return replace(step, operation=run)
 
     def synchronised(self, mask: Mask, *, waited: bool) -> None:
-        """Take note that threads were at a barrier of their block, and whether they waited.
-
-        A warp as a whole was where one of its lanes was, and waited where all did.
-        """
+        """Take note that threads, and warps as a whole, were at a barrier, and if they waited."""
         there, indices = self._warps.all_of(mask), self._warps.indices
         arrived = self._arrived.reshape(-1, _PLACES)[indices].T
         arrived[:LANES] += there
@@ -440,7 +433,7 @@ class WatchedMemory(Memory):
 
 
 def _unasked(texts: Sequence[str]) -> Iterator[str]:
-    """Give the atomic operations of a kernel whose order nobody can tell: nobody asks.
+    """Give the atomic operations of a kernel of whose order nobody asks.
 
     Of `atom`, the register that gets what was there before is read nowhere in the text.
     """
@@ -455,8 +448,8 @@ def _unasked(texts: Sequence[str]) -> Iterator[str]:
 def _check_members(warps: WarpState, members: Values, mask: Mask) -> None:
     """Refuse an instruction of some lanes unless they are those that each of them names.
 
-    Source: PTX ISA 9.7.9.6 (shfl.sync): a lane that executes it is in its mask, all lanes of the
-    mask execute it with the same mask, or have exited.
+    Source: PTX ISA 9.7.9.6 (shfl.sync): all lanes of the mask execute it with the same mask, or
+    exited.
     """
     active, exited = warps.all_of(mask), warps.exited()
     alive = ~warps.all_of(np.zeros((1, 1), np.bool_) if exited is None else exited)

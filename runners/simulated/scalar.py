@@ -1,8 +1,8 @@
 """Rows of the instructions that each thread executes for itself: how they are decoded and executed.
 
 A row is written as the ISA writes an instruction, `@op("bfe", ".type d, a, b:u32, c:u32", ...)`
-above the function of its operands, in `runners.simulated.integers` or `.floating`. Here an
-instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18 video.
+above the function of its operands, in `runners.simulated.integers` or `.floating`. Source: PTX ISA
+9.7.1 to 9.7.9, 9.7.13 for the lanes of a warp, 9.7.18 video.
 
 Qualifiers: what stands for a name, such as `type`, the row says, or `_CLASSES`; all others are what
 they are. What is in braces may be left out.
@@ -95,11 +95,10 @@ class ScalarOp:
     function that is given the qualifiers first, and then, where the `lanes` of a warp know of each
     other, (32, warps) flags of those that take part. It returns what is written, in any dtype of
     the width: an array, or one for each target. Halves that are packed are computed apart.
-    `otherwise` is what the ISA permits as well.
-
-    `needs` has the lowest architecture by the type of an element, where that is above sm_70;
-    `until` the one of a module from which on there is no such instruction since PTX ISA 6.4
-    (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a name, with blanks between.
+    `otherwise` is what the ISA permits as well. `needs` has the lowest architecture by the type of
+    an element, where that is above sm_70; `until` the one from which on there is no such
+    instruction since PTX ISA 6.4 (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a
+    name, with blanks between.
     """
 
     def __init__(

@@ -1,14 +1,13 @@
 """A device under its instructions: its target, its units, its wiring, and what is broken in it.
 
 Where the ISA leaves open what a matrix unit does, each generation's figures stand here, as data.
-Sources. Measured: one NVIDIA H200, November 2026 (facts noted when the project began): sm_90 in
-every row. Published: the parameters of MMA-Sim (Microsoft, "mmasim") for sm_70, 75, 80, 89, 100
-and 120. Inferred: sm_72 is taken as sm_70, sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as
-sm_100; tf32's block follows from the disassembly (HMMA.1684).
+Sources. Measured: one NVIDIA H200, November 2026: sm_90 in every row. Published: the parameters of
+MMA-Sim (Microsoft, "mmasim") for sm_70, 75, 80, 89, 100 and 120. Inferred: sm_72 is taken as sm_70,
+sm_86 and sm_87 as sm_80, sm_101, 103, 110 and 121 as sm_100; tf32's block from the disassembly.
 
 A device may be given other units, as `SimulatedRunner("sm_90", chip=replace(chip_of("sm_90"),
-doubles=DoubleUnit(descending=True)))`: every field may be set, in any combination. A unit holds the
-right behaviour by default; planted faults replace fields of it.
+doubles=DoubleUnit(descending=True)))`. A unit holds the right behaviour by default; planted faults
+replace fields of it.
 
 A layout says which element of a matrix each place in the registers of a warp holds. For wmma the
 ISA leaves it open (9.7.14.4.1), and so these are nobody else's; for mma.sync it is documented
@@ -58,9 +57,7 @@ class FloatUnit:
     # What follows never differs between generations; planted faults change it.
     narrowing: Rounding = Rounding.NEAREST_EVEN  # from an f32 sum to an f16 result
     descending: bool = False  # the block with the highest k comes first
-    run: int | None = None
-    """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
-    in turn; None puts the products of a block next to each other."""
+    run: int | None = None  # length of the runs of products that are dealt out to the blocks
     products: int | None = None  # how many products of each dot product are added; None is all
     normalised_products: bool = False  # below 2, before the exponent of one counts
     flushed: frozenset[UnitMatrix] = frozenset()  # matrices whose subnormal elements become zero
@@ -74,11 +71,11 @@ class FloatUnit:
     ignores_c: bool = False  # the accumulator starts as zero
     rounded_multiplicands: bool = False  # tf32 is rounded to nearest where it should be cut
 
-    # Units of 8-bit elements have these.
-    kept: int | None = None  # bits of the fraction that each block's sum keeps; None is all
+    # Units of 8-bit elements have these: bits of the fraction that each block's sum keeps, None for
+    # all; exponents below which elements of A and of B are subnormal, None for that of f16, to
+    # which they are unpacked.
+    kept: int | None = None
     bottoms: tuple[int, int] | None = None
-    """Exponents below which elements of A and of B are subnormal, where those are their own
-    formats'; None is that of the multiplicand, f16, to which they are unpacked."""
 
     def __post_init__(self) -> None:
         # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
@@ -165,9 +162,7 @@ class RowUnit:
 class TransferUnit:
     """What wmma.load and wmma.store do beyond moving a matrix."""
 
-    missing: int = 0
-    """Rows or columns at the end of the leading dimension that are not moved: zeros when loading,
-    memory left alone when storing."""
+    missing: int = 0  # rows or columns at the end of the leading dimension that are not moved
     quieting: bool = False  # floating-point NaN are made quiet on the way
     swapped_pair: bool = False  # the first two rows (or columns) are exchanged
 
@@ -190,8 +185,7 @@ class SparseUnit(FragmentUnit):
     lower_rows_only: bool = False  # rows 8 to 15 of A take the metadata of rows 0 to 7
     swapped_pairs: bool = False  # each index of a pair chooses for the other
     sorted_pairs: bool = False  # the lower index of a pair chooses for its first element
-    counted_place: bool = False
-    """The first element of a row adds the exponent of a product with a place it does not choose."""
+    counted_place: bool = False  # a row's first element aligns sums with a place not chosen, too
 
 
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
@@ -212,11 +206,9 @@ class _Generation(NamedTuple):
 
 # Published for sm_70, with sm_72 inferred.
 _VOLTA = _Generation(23, 4, {"f32": -131, "f16": -19}, tf32_block=2)
-# Published for sm_75, sm_80, sm_89; tf32 exists from sm_80: half of the block, which HMMA.1684
-# holds in one step.
+# Published for sm_75, sm_80, sm_89; tf32 exists from sm_80: half of the block, one HMMA.1684.
 _AMPERE = _Generation(24, 8, {"f32": -132, "f16": -20}, tf32_block=4)
-# Measured on sm_90, published for sm_100 and sm_120. Half of the block would be 8 for tf32, but
-# HMMA.1684.F32.TF32 takes 4 at a time.
+# Measured on sm_90, published for sm_100, sm_120; HMMA.1684.F32.TF32 takes 4, not half of a block.
 _HOPPER = _Generation(25, 16, {"f32": -133, "f16": -21}, tf32_block=4)
 _GENERATIONS = {
     **dict.fromkeys((70, 72), _VOLTA),
@@ -226,8 +218,7 @@ _GENERATIONS = {
     **dict.fromkeys((90, 100, 101, 103, 110), _HOPPER),
     **dict.fromkeys((120, 121), _HOPPER._replace(byte_block=32, byte_fraction=25)),
 }
-ARCHITECTURES = tuple(_GENERATIONS)
-"""Numbers of the architectures that can be simulated: 90 is sm_90."""
+ARCHITECTURES = tuple(_GENERATIONS)  # that can be simulated: 90 is sm_90
 # The canonical NaN of each accumulator format (measured on an H200).
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
 # Least exponents of e4m3 and e5m2 (OCP OFP8 1.0, table 1).
@@ -286,8 +277,8 @@ class SiliconTarget:
     def runs(self, module: SiliconTarget) -> bool:
         """Return whether a device of this target runs a module that was written for `module`.
 
-        Plain targets run on every later device, family-specific ones on later devices of the
-        family, architecture-specific ones on their own (PTX ISA 11.1.2, .target).
+        Plain targets run on later devices, family-specific ones on later ones of the family,
+        architecture-specific ones on their own (PTX ISA 11.1.2, .target).
         """
         own, other = (_RENAMED.get(each.architecture, each.architecture) for each in (self, module))
         if module.suffix == "a":
@@ -297,8 +288,7 @@ class SiliconTarget:
 
 TYPES = {
     "f32.f16.f16.f32": ("f16", "f32"),
-    # Where only one of C and D is f16, the sum runs in f32 and is converted before or behind
-    # (measured on an H200, November 2026).
+    # Where only one of C and D is f16, the sum runs in f32 (measured on an H200, November 2026).
     "f32.f16.f16.f16": ("f16", "f32"),
     "f16.f16.f16.f32": ("f16", "f32"),
     "f16.f16.f16.f16": ("f16", "f16"),
@@ -314,12 +304,11 @@ class Chip:
     """The floating-point units of a device; its exact ones are the same everywhere."""
 
     floats: Mapping[str, FloatUnit]
-    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Those of e4m3 and
-    e5m2 are missing where there is no unit for them, and the one of f16 stands for it."""
+    """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32". Where those of
+    e4m3 and e5m2 are missing, the one of f16 stands for them."""
     doubles: DoubleUnit  # the rounding is each instruction's
     quads: Mapping[str, FloatUnit] = field(default_factory=dict)
-    """The units behind mma.sync.m8n8k4 of f16, by the same types; empty where there is none, and
-    scalar arithmetic stands for it."""
+    """Behind mma.sync.m8n8k4 of f16, by the same types; where none is, scalar arithmetic."""
 
 
 def chip_of(target: str) -> Chip:
@@ -379,8 +368,7 @@ class Silicon:
     damages: tuple[Damage, ...]
     otherwise: bool = False  # whether all that the ISA leaves open is other than by itself
     base: int = 0  # address of the first variable in shared memory
-    decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What instructions were decoded to, of this module or of others like it on this device."""
+    decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # instructions
 
     def unit(self, opcode: str, sound: AnyUnit) -> AnyUnit:
         """Return the unit that executes an opcode, as broken as it is."""
@@ -475,8 +463,7 @@ def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
 def _scattered(count: int, key: int) -> Indices:
     """Return a permutation of 0 … count - 1, a power of two, that depends on the key.
 
-    Each step is a bijection modulo a power of two: times an odd number plus a constant, then a xor
-    of the high half into the low.
+    Each step is a bijection: times an odd number plus a constant, then a xor of the high half.
     """
     order = np.arange(count, dtype=np.int64)
     for turn, part in enumerate(key.to_bytes(4, "little")[:3]):
@@ -490,9 +477,8 @@ def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> La
     """Return the layout of a fragment of wmma: `role` a to d, `order` row or col in memory.
 
     A fragment of f16 multiplicands has eight registers whatever its matrix (9.7.14.4.1), and holds
-    some elements several times, as real devices do. Fragments of A and B are laid out differently
-    for row- and column-major matrices, which the ISA allows; those of C and D are not, because
-    `wmma.mma` does not say how they are stored.
+    some elements several times, as real devices do. Those of A and B differ between row- and
+    column-major matrices, which the ISA allows; those of C and D do not.
 
     Layout 0 deals the elements out in the order in which they lie in memory, from the second on
     where that is column by column: a fragment that is taken for one of the other layout is never
@@ -523,9 +509,8 @@ def documented_layout(
     """Return the layout of an operand of mma.sync, of lanes that are wired as `unit` says.
 
     With lane = 4 g + t, a register holds p neighbours along K (A, B) or N (C, D), the first in the
-    lowest bits. Eight rows of A make one register of every group of four lanes; further registers
-    go down M first, and then along K. `order` matters for m8n8k4 of f16 alone, of which a warp does
-    `QUADS` multiplications.
+    lowest bits. Eight rows of A make one register of every four lanes; further ones go down M
+    first, then along K. `order` matters for m8n8k4 of f16 alone, of which a warp does `QUADS`.
     """
     rows, columns = dimensions(role, shape)
     bits = BITS[kind]

@@ -2,9 +2,8 @@
 
 Arrays have two axes, (lanes, warps), lanes first so that the warp index runs fastest. An axis of
 length 1 stands for a value that is the same along it. Source: PTX ISA 5.1 (State Spaces), 6.4.1
-(Generic Addressing), 10 (Special Registers). The places of the windows are free for an
-implementation to choose; these keep the spaces far apart, so that an address of one taken for an
-address of another is out of bounds.
+(Generic Addressing), 10 (Special Registers). The windows are far apart, so that an address of one
+space taken for one of another is out of bounds.
 """
 
 import re
@@ -21,18 +20,15 @@ from numpy.typing import NDArray
 from runners.simulated.syntax import WARP_SIZE, TrapKind, refuse
 
 BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
-"""Global addresses of the arrays that a launch is given. Aligned as cudaMalloc aligns, and more."""
-VARIABLES_BASE = 0x7FC0_0000_0000
-"""Global address of the module's own variables."""
+"""Global addresses of the arrays that a launch is given, aligned as cudaMalloc does, and more."""
+VARIABLES_BASE = 0x7FC0_0000_0000  # global address of the module's own variables
 LARGEST_SHARED = 0xC000
-"""Static shared memory of a block: ptxas refuses more on every target (13.5, "uses too much shared
-data (…, 0xc000 max)"). Dynamic shared memory lies behind it."""
+"""Static shared memory of a block: ptxas refuses more (13.5). Dynamic one lies behind."""
 MEMORY_GARBAGE = 0xA5
-"""What shared and local memory holds, which hardware never clears: a pattern that shows."""
+"""What shared and local memory holds, which hardware never clears."""
 ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dtype(np.complex128)}
-"""Storage of an element by its bytes. What has 16 is only moved: NumPy has no wider integer."""
-_PADDING = 16
-"""Bytes of the largest element as which a buffer can be seen."""
+"""Storage of an element by its bytes; what has 16 is only moved."""
+_PADDING = 16  # bytes of the largest element as which a buffer can be seen
 _LAST = (1 << 64) - 1
 
 Addresses = NDArray[np.uint64]
@@ -190,8 +186,8 @@ class Memory:
     ) -> tuple[list[MemoryPlace], Flags | None, int]:  # fmt: skip
         """Find the `width` bytes that (rows, warps) addresses stand for, where the mask is set.
 
-        Return where they are; those that happen and are outside every segment, None if none is;
-        the bits that say how the addresses are aligned, as those of the places.
+        Return where they are; those that are outside every segment, None if none is; the bits that
+        say how the addresses are aligned.
         """
         found, missing, candidates = list[MemoryPlace](), mask, self._candidates[space]
         # Nearly always all addresses are in one segment: the one that was found last is the first.
@@ -242,13 +238,10 @@ DTYPES = {1: np.dtype(np.bool_)} | {bits: np.dtype(f"u{bits // 8}") for bits in 
 """Storage of a value by its width in bits."""
 LANE_NUMBERS = np.arange(LANES)[:, None]
 GARBAGE = 0xDEADBEEFDEADBEEF
-"""What a register holds in the threads that never wrote it, repeated to the register's width: a
-pattern that is neither zero nor a small number, so that its use shows."""
-MULTIPROCESSORS = 132
-"""SMs of a simulated device: those of an H200."""
+"""What a register holds in the threads that never wrote it: neither zero nor a small number."""
+MULTIPROCESSORS = 132  # of a simulated device: those of an H200
 SLOTS = 64
-"""Warps that are resident on a multiprocessor (CUDA C++ Programming Guide, Technical
-Specifications, 9.0)."""
+"""Warps of a multiprocessor (CUDA C++ Programming Guide, Technical Specifications, 9.0)."""
 
 
 def spread(values: Values, shape: tuple[int, ...]) -> Values:
@@ -284,8 +277,7 @@ def constant(value: int, bits: int) -> Values:
 
 
 Key = str | tuple[int, int]
-"""Where a value lies among the registers: a register's key, or a constant with its bits, which is
-there without having been written."""
+"""Where a value lies: a register's key, or a constant with its bits, which nobody writes."""
 
 
 class RegisterFile(dict[Key, Values]):
@@ -425,6 +417,7 @@ Operation = Callable[[WarpState, Mask], None]
 """What a decoded instruction does to the warps."""
 
 _BIT = 1 << LANE_NUMBERS
+
 _WORDS: dict[str, Callable[[WarpState], Any]] = {
     "tid.x": lambda w: w.places % w.block[0],
     "tid.y": lambda w: w.places // w.block[0] % w.block[1],
@@ -462,11 +455,6 @@ _WORDS: dict[str, Callable[[WarpState], Any]] = {
     "cluster_nctarank": lambda _: 1,
     # What a driver puts there (10, %envreg).
     **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
-    # Shared memory of the system (10, %reserved_smem_offset): above all that a block may have.
-    **dict.fromkeys(
-        [f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")],
-        lambda w: (1 << 30) + w.otherwise,
-    ),
 }
 _WORDS |= {f"{n}clusterid.{axis}": _WORDS[f"{n}ctaid.{axis}"] for n in ("", "n") for axis in "xyz"}
 _LONG: dict[str, Callable[[WarpState], Any]] = {
@@ -489,17 +477,14 @@ SPECIAL: dict[str, tuple[int, Callable[[WarpState], Values]]] = {
 }  # fmt: skip
 """Bits of each, and what fetches it: a number for each warp, or one for each lane."""
 UNKNOWN = re.compile(
-    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size"
+    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size|reserved_smem_offset_\w+"
     r"|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
 )
 """Names of special registers that exist and are not simulated (PTX ISA 10)."""
 
-_LARGEST_CHUNK = 16
-"""Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
-_SHIFTS = {1 << bits: np.array(bits, np.int64) for bits in range(5)}
-"""By the bytes of a chunk."""
-_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, 256)}
-"""By elements: more than any matrix has in a row."""
+_LARGEST_CHUNK = 16  # bytes: of the longest access of a thread, and of a row of ldmatrix
+_SHIFTS = {1 << bits: np.array(bits, np.int64) for bits in range(5)}  # by the bytes of a chunk
+_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, 256)}  # by elements
 
 
 def places(
@@ -531,9 +516,9 @@ def read_runs(
 ) -> Values:  # fmt: skip
     """Read runs of `count` consecutive elements of `width` bytes (1, 2, 4 or 8).
 
-    `starts` has the (rows, warps or 1) address of each run's first element, a multiple of `width`
-    and of `alignment` bytes; the mask has its shape. Return (rows, count, warps or 1), unsigned, 0
-    where nobody reads.
+    `starts` has the (rows, warps or 1) address of each run, a multiple of `width` and of
+    `alignment` bytes; the mask has its shape. Return (rows, count, warps or 1), unsigned, 0 where
+    nobody reads.
     """
     values: Values | None = None
     for place in places(warps, space, starts, count * width, mask, False, alignment):
@@ -557,10 +542,9 @@ def write_runs(
     warps: WarpState, space: Space, starts: Addresses, values: Values, mask: Mask, *,
     alignment: int = 1,
 ) -> None:  # fmt: skip
-    """Write runs of consecutive elements; where several writes meet, a later row or warp wins.
+    """Write runs of (rows, count, warps or 1) unsigned elements, as `read_runs` reads them.
 
-    The (rows, count, warps or 1) unsigned values have the width of an element; for the rest see
-    `read_runs`.
+    Where several writes meet, a later row or warp wins.
     """
     rows, count, _ = values.shape
     width = values.itemsize

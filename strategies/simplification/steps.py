@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from oracle.execution.tracing import trace
 from oracle.isa.forms import LANES, ROW_BYTES
-from oracle.isa.lookup import FORMS
+from oracle.isa.lookup import ACCESS_FORMS, FORMS
 from oracle.layouts import Tile, write
 from oracle.program.operands import (
     COUNTS,
@@ -51,7 +51,7 @@ from oracle.program.steps import (
     stores_rows,
 )
 from strategies.matrices import buffers_of, places_of, plain_access, single_instruction
-from strategies.programs.builder import ACCESS_FORMS, GUARD_BYTES
+from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import (
     Edits,
     Example,

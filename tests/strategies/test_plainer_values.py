@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from oracle.isa import lookup as isa
 from oracle.isa.forms import FORMATS, Form, Format, FormatKind
-from oracle.isa.lookup import INSTRUCTIONS
+from oracle.isa.lookup import ACCESS_FORMS, INSTRUCTIONS
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, undefined
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import _uniform, exact_elements
-from strategies.programs.builder import ACCESS_FORMS
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import plainer_accesses
 from strategies.simplification.values import (

@@ -27,7 +27,7 @@ from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
-from runners.faults.device import register_lost, silent_corruption
+from runners.faults.device import silent_corruption
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand
@@ -384,11 +384,3 @@ def test_another_convention_for_nan_changes_one_nan_into_another() -> None:
         assert np.array_equal(np.isnan(actual), np.isnan(wanted))
         number = ~np.isnan(wanted)
         assert np.array_equal(actual[number], wanted[number])
-
-
-def test_of_fewer_registers_the_last_is_lost() -> None:
-    site = Site(warps=np.arange(2), sms=np.zeros(2, np.uint32), launch=0, line=1)
-    for count, lost in ((1, 0), (2, 1), (4, 1)):
-        words = [np.ones((32, 2), np.uint32) for _ in range(count)]
-        found = register_lost(1)(words, site)
-        assert [bool(one.any()) for one in found] == [at != lost for at in range(count)]

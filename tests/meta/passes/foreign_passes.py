@@ -11,16 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pass:
-    """A pass, and what it breaks."""
-
-    rewrite: Callable[[str], str]
-    guilty: tuple[str, ...]
-    """What a line has to name: one of these."""
 
 
 def each(pattern: str, change: Callable[[re.Match[str]], str]) -> Callable[[str], str]:
@@ -45,22 +35,6 @@ def said(old: str, new: str) -> Callable[[re.Match[str]], str]:
 def followed(line: str) -> Callable[[re.Match[str]], str]:
     """Append a line, with the groups of the match put in."""
     return lambda match: f"{match[0]}\n    {match.expand(line)}"
-
-
-def constant_loops_shortened(text: str) -> str:
-    """Take one turn from every loop with a constant count of two or more."""
-    return re.sub(
-        r"mov\.b32 (%r\d+), (\d+);(?=\nLOOP)",
-        lambda match: (
-            f"mov.b32 {match[1]}, {max(1, int(match[2]) - 1)};" if match[2] != "0" else match[0]
-        ),
-        text,
-    )
-
-
-def stride_one_more(match: re.Match[str]) -> str:
-    """Make an immediate stride one element longer."""
-    return f"{match[1]}{int(match[2]) + 1};"
 
 
 def displaced(bytes_: int) -> Callable[[re.Match[str]], str]:
@@ -90,129 +64,78 @@ def third_multiplication_broken(text: str) -> str:
 
 
 VECTOR = r"\{(?P<vector>[^{}]*)\}"
-PASSES = {
-    "store-d-last-registers-exchanged": Pass(
-        rewrite=each(rf"^ *wmma\.store\S+ \[[^]]*\], {VECTOR}", swapped), guilty=("wmma.store",)
-    ),
-    "load-c-last-registers-exchanged": Pass(
-        rewrite=each(rf"^ *wmma\.load\.c\S+ {VECTOR}", swapped), guilty=("wmma.load.c",)
-    ),
-    "load-c-immediate-stride-longer": Pass(
-        rewrite=each(
-            r"^( *wmma\.load\.c\S+(?:f32|s32) \{[^}]*\}, \[[^]]*\], )(\d+);", stride_one_more
-        ),
-        guilty=("wmma.load.c",),
-    ),
-    "load-a-half-row-as-col": Pass(
-        rewrite=each(r"^ *wmma\.load\.a\S*\.row\.m16n16k16\S*\.f16 ", said(".row.", ".col.")),
-        guilty=("wmma.load.a",),
-    ),
-    "load-a-first-register-lost": Pass(
-        rewrite=each(r"^ *wmma\.load\.a\S*(?<!f64) \{?(%\w+)[^;]*;", followed(r"mov.b32 \1, 0;")),
-        guilty=("wmma.load.a",),
-    ),
-    "load-b-byte-sign-lost": Pass(
-        rewrite=each(
-            r"^ *wmma\.load\.b\S*\.s8 \{(%\w+)[^;]*;", followed(r"and.b32 \1, \1, 0x7f7f7f7f;")
-        ),
-        guilty=("wmma.load.b",),
-    ),
-    "store-square-column-as-row": Pass(
-        rewrite=each(r"^ *wmma\.store\S*\.col\.m16n16k16\S* ", said(".col.", ".row.")),
-        guilty=("wmma.store",),
-    ),
-    "mma-double-rounds-up": Pass(
-        rewrite=each(r"^ *wmma\.mma\S*\.(?:rn|rz)\.f64", lambda m: m[0][:-6] + "rp.f64"),
-        guilty=("wmma.mma",),
-    ),
-    "mma-last-result-lost": Pass(
-        rewrite=each(
-            r"^ *wmma\.mma\S*(?<!f64) \{[^}]*?(%\w+)\}[^;]*;", followed(r"mov.b32 \1, 0;")
-        ),
-        guilty=("wmma.mma",),
-    ),
-    "mma-eight-bit-saturates": Pass(
-        rewrite=each(
-            r"^ *wmma\.mma\S*\.s32\.[su]8\.[su]8\.s32 ", lambda m: m[0].rstrip() + ".satfinite "
-        ),
-        guilty=("wmma.mma",),
-    ),
-    "mma-sync-b-registers-exchanged": Pass(
-        rewrite=each(rf"^ *mma\.sync\S+ \{{[^}}]*\}}, \{{[^}}]*\}}, {VECTOR}", swapped),
-        guilty=("mma.sync",),
-    ),
-    "mma-sync-satfinite-lost": Pass(
-        rewrite=each(r"^ *mma\.sync\S*\.satfinite", said(".satfinite", "")), guilty=("mma.sync",)
-    ),
-    "ldmatrix-four-one-row-on": Pass(
-        rewrite=each(r"^ *ldmatrix\S*\.x4\S* \{[^}]*\}, \[(?P<address>[^]]*)\]", displaced(16)),
-        guilty=("ldmatrix",),
-    ),
-    "stmatrix-pairs-exchanged": Pass(
-        rewrite=each(rf"^ *stmatrix\S*\.x[24]\S* \[[^]]*\], {VECTOR}", swapped),
-        guilty=("stmatrix",),
-    ),
-    "movmatrix-negates": Pass(
-        rewrite=each(r"^ *movmatrix\S* (%\w+), [^;]*;", followed(r"not.b32 \1, \1;")),
-        guilty=("movmatrix",),
-    ),
-    "load-vector-ends-exchanged": Pass(
-        rewrite=each(rf"^ *(?:@%p\d+ )?ld\.\S*v4\S* {VECTOR}", swapped),
-        guilty=("loading registers",),
-    ),
-    "pack-truncates": Pass(
-        rewrite=each(r"^ *cvt\.rn\.\w+x2\.f32", said(".rn.", ".rz.")), guilty=("packing",)
-    ),
-    "negation-dropped": Pass(
-        rewrite=each(
-            r"^( *)xor\.b(\d+) (%\w+), (%\w+), %\w+;",
-            lambda m: f"{m[1]}mov.b{m[2]} {m[3]}, {m[4]};",
-        ),
-        guilty=("element-wise operation",),
-    ),
-    "elementwise-step-taken-twice": Pass(
-        rewrite=each(
-            r"^ *(?:add|mul)\.(?:rn\.f\w+|s32|lo\.s32) (%\w+_\d+), [^,]*, ([^;]*);",
-            lambda m: m[0] + "\n    " + re.sub(r", %\w+,", f", {m[1]},", m[0].strip(), count=1),
-        ),
-        guilty=("element-wise operation",),
-    ),
-    "constant-loop-one-turn-less": Pass(
-        rewrite=constant_loops_shortened, guilty=("branch or loop",)
-    ),
-    "rest-of-copy-one-short": Pass(
-        rewrite=each(
-            r"setp\.lt\.u32 (%p\d+), %lane, (\d+);",
-            lambda m: f"setp.lt.u32 {m[1]}, %lane, {int(m[2]) - 1};",
-        ),
-        guilty=("copy",),
-    ),
-    "displacement-lost": Pass(
-        rewrite=each(r"^ *(?:@%p\d+ )?ld\.[^;]*\+512\]", said("+512]", "]")), guilty=("copy",)
-    ),
-    "mma-adds-to-what-was-there": Pass(
-        rewrite=each(
-            r"^( *wmma\.mma\S* )(\{[^}]*\})(, \{[^}]*\}, \{[^}]*\}, )(\{[^}]*\})",
-            lambda m: f"{m[1]}{m[2]}{m[3]}{m[2]}" if of_one_size(m[2], m[4]) else m[0],
-        ),
-        guilty=("wmma.mma",),
-    ),
-    "ldmatrix-pair-not-transposed": Pass(
-        rewrite=each(r"^ *ldmatrix\S*m8n8\.x2\.trans", said(".trans", "")), guilty=("ldmatrix",)
-    ),
-    "third-multiplication-broken": Pass(
-        rewrite=third_multiplication_broken, guilty=("wmma.mma", "mma.sync")
-    ),
-    "else-taken-as-well": Pass(
-        rewrite=each(r"^ *bra DONE\w*;\n(?=ELSE)", lambda m: ""), guilty=("branch or loop",)
-    ),
-}
-"""By name."""
+PASSES: dict[str, tuple[Callable[[str], str], tuple[str, ...]]] = {
+    "store-d-last-registers-exchanged": (
+        each(rf"^ *wmma\.store\S+ \[[^]]*\], {VECTOR}", swapped), ("wmma.store",)),
+    "load-c-last-registers-exchanged": (
+        each(rf"^ *wmma\.load\.c\S+ {VECTOR}", swapped), ("wmma.load.c",)),
+    "load-c-immediate-stride-longer": (
+        each(r"^( *wmma\.load\.c\S+(?:f32|s32) \{[^}]*\}, \[[^]]*\], )(\d+);",
+             lambda m: f"{m[1]}{int(m[2]) + 1};"), ("wmma.load.c",)),
+    "load-a-half-row-as-col": (
+        each(r"^ *wmma\.load\.a\S*\.row\.m16n16k16\S*\.f16 ", said(".row.", ".col.")),
+        ("wmma.load.a",)),
+    "load-a-first-register-lost": (
+        each(r"^ *wmma\.load\.a\S*(?<!f64) \{?(%\w+)[^;]*;", followed(r"mov.b32 \1, 0;")),
+        ("wmma.load.a",)),
+    "load-b-byte-sign-lost": (
+        each(r"^ *wmma\.load\.b\S*\.s8 \{(%\w+)[^;]*;", followed(r"and.b32 \1, \1, 0x7f7f7f7f;")),
+        ("wmma.load.b",)),
+    "store-square-column-as-row": (
+        each(r"^ *wmma\.store\S*\.col\.m16n16k16\S* ", said(".col.", ".row.")), ("wmma.store",)),
+    "mma-double-rounds-up": (
+        each(r"^ *wmma\.mma\S*\.(?:rn|rz)\.f64", lambda m: m[0][:-6] + "rp.f64"), ("wmma.mma",)),
+    "mma-last-result-lost": (
+        each(r"^ *wmma\.mma\S*(?<!f64) \{[^}]*?(%\w+)\}[^;]*;", followed(r"mov.b32 \1, 0;")),
+        ("wmma.mma",)),
+    "mma-eight-bit-saturates": (
+        each(r"^ *wmma\.mma\S*\.s32\.[su]8\.[su]8\.s32 ",
+             lambda m: m[0].rstrip() + ".satfinite "), ("wmma.mma",)),
+    "mma-sync-b-registers-exchanged": (
+        each(rf"^ *mma\.sync\S+ \{{[^}}]*\}}, \{{[^}}]*\}}, {VECTOR}", swapped), ("mma.sync",)),
+    "mma-sync-satfinite-lost": (
+        each(r"^ *mma\.sync\S*\.satfinite", said(".satfinite", "")), ("mma.sync",)),
+    "ldmatrix-four-one-row-on": (
+        each(r"^ *ldmatrix\S*\.x4\S* \{[^}]*\}, \[(?P<address>[^]]*)\]", displaced(16)),
+        ("ldmatrix",)),
+    "stmatrix-pairs-exchanged": (
+        each(rf"^ *stmatrix\S*\.x[24]\S* \[[^]]*\], {VECTOR}", swapped), ("stmatrix",)),
+    "movmatrix-negates": (
+        each(r"^ *movmatrix\S* (%\w+), [^;]*;", followed(r"not.b32 \1, \1;")), ("movmatrix",)),
+    "load-vector-ends-exchanged": (
+        each(rf"^ *(?:@%p\d+ )?ld\.\S*v4\S* {VECTOR}", swapped), ("loading registers",)),
+    "pack-truncates": (each(r"^ *cvt\.rn\.\w+x2\.f32", said(".rn.", ".rz.")), ("packing",)),
+    "negation-dropped": (
+        each(r"^( *)xor\.b(\d+) (%\w+), (%\w+), %\w+;",
+             lambda m: f"{m[1]}mov.b{m[2]} {m[3]}, {m[4]};"), ("element-wise operation",)),
+    "elementwise-step-taken-twice": (
+        each(r"^ *(?:add|mul)\.(?:rn\.f\w+|s32|lo\.s32) (%\w+_\d+), [^,]*, ([^;]*);",
+             lambda m: m[0] + "\n    " + re.sub(r", %\w+,", f", {m[1]},", m[0].strip(), count=1)),
+        ("element-wise operation",)),
+    "constant-loop-one-turn-less": (
+        each(r"mov\.b32 (%r\d+), ([1-9]\d*);(?=\nLOOP)",
+             lambda m: f"mov.b32 {m[1]}, {max(1, int(m[2]) - 1)};"), ("branch or loop",)),
+    "rest-of-copy-one-short": (
+        each(r"setp\.lt\.u32 (%p\d+), %lane, (\d+);",
+             lambda m: f"setp.lt.u32 {m[1]}, %lane, {int(m[2]) - 1};"), ("copy",)),
+    "displacement-lost": (
+        each(r"^ *(?:@%p\d+ )?ld\.[^;]*\+512\]", said("+512]", "]")), ("copy",)),
+    "mma-adds-to-what-was-there": (
+        each(r"^( *wmma\.mma\S* )(\{[^}]*\})(, \{[^}]*\}, \{[^}]*\}, )(\{[^}]*\})",
+             lambda m: f"{m[1]}{m[2]}{m[3]}{m[2]}" if of_one_size(m[2], m[4]) else m[0]),
+        ("wmma.mma",)),
+    "ldmatrix-pair-not-transposed": (
+        each(r"^ *ldmatrix\S*m8n8\.x2\.trans", said(".trans", "")), ("ldmatrix",)),
+    "third-multiplication-broken": (third_multiplication_broken, ("wmma.mma", "mma.sync")),
+    "else-taken-as-well": (
+        each(r"^ *bra DONE\w*;\n(?=ELSE)", lambda m: ""), ("branch or loop",)),
+}  # fmt: skip
+"""What each breaks, and what a line has to name: one of these."""
 
 
 def main() -> None:
     """Rewrite standard input as the pass of a name does."""
-    sys.stdout.write(PASSES[sys.argv[1]].rewrite(sys.stdin.read()))
+    sys.stdout.write(PASSES[sys.argv[1]][0](sys.stdin.read()))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.execution.execution import execute
-from oracle.isa import lookup as isa
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, requirements, walk
-from oracle.program.steps import Barrier, Copy, Op, accesses_matrix, is_lane_code, plain_store
+from oracle.program.steps import Barrier, Copy, accesses_matrix, is_lane_code
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
@@ -120,56 +119,4 @@ def _copies(draw: st.DrawFn) -> Program:
 def test_copies_of_any_size_and_alignment_move_these_bytes_and_no_other(
     runner: Runner, program: Program, seed: int
 ) -> None:
-    _check(runner, program, seed, "sm_75", "6.5")
-
-
-_LDMATRIX = tuple(
-    form
-    for form in isa.LDMATRIX_FORMS
-    if form.texts["type"] == "b16" and form.space != "shared::cta"
-)
-
-
-@_SETTINGS
-@given(
-    form=st.sampled_from(_LDMATRIX),
-    rows=st.lists(st.integers(0, 63), min_size=32, max_size=32) | st.integers(0, 1),
-    immediate=st.sampled_from((0, 16, -48, 1024)),
-    place=st.integers(0, 7),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_ldmatrix_takes_rows_from_wherever_each_lane_points(
-    runner: Runner,
-    form: Form,
-    rows: list[int] | int,
-    immediate: int,
-    place: int,
-    seed: int,
-) -> None:
-    # An integer stands for rows at one distance, which emission writes in another way.
-    places = [rows * lane for lane in range(32)] if isinstance(rows, int) else rows
-    program = Program(
-        buffers=(
-            Buffer(name="rows", space="global", size=1024),
-            Buffer(name="out", space="global", size=1024),
-            Buffer(name="pad", space="shared", size=48, alignment=16),
-            Buffer(name="tile", space="shared", size=1024, alignment=16),
-        ),
-        steps=(
-            Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=1024),
-            Barrier(),
-            Op.of(
-                form=form,
-                registers="r",
-                buffer="tile",
-                addresses=tuple(16 * row for row in places),
-                immediate=immediate,
-            ),
-            plain_store(
-                registers="r",
-                count=form.registers,
-                place=Place(buffer="out", offset=4 * place),
-            ),
-        ),
-    )
     _check(runner, program, seed, "sm_75", "6.5")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scalar_kernels import LETTERS, OLD, Answer, answers, cases, compared
+from scalar_kernels import LETTERS, Answer, answers, cases, compared
 
 from oracle.scalar import SCALARS, ScalarInstruction
 from runners.compilers import discover_assemblers
@@ -17,7 +16,7 @@ from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Runner
 from runners.ptx_text import opening
 from runners.simulated_runner import SimulatedRunner
-from strategies.programs.scalar_rows import always_wrong
+from strategies.programs.lane_code import always_wrong
 
 ROWS = list(SCALARS.values())
 SAMPLE = ROWS[::16]
@@ -65,26 +64,6 @@ def test_what_every_compiler_makes_wrong_is_what_an_h200_showed() -> None:
     assert Counter(row.family for row in ROWS if always_wrong(row, "p")) == shown + hidden
     alone = Counter(row.family for row in ROWS if always_wrong(row))
     assert alone == Counter(cvt=5, bfe=2, bfi=1) + hidden
-
-
-def test_what_is_written_without_the_guard_is_wrong() -> None:
-    for case in cases([SCALARS["testp.normal.f32"], SCALARS["add.rn.f32"]], guarded=True):
-        given = case.operands(200, 0)
-        (found,) = case.row.evaluate(*given[:-1])
-        kept = np.frombuffer(bytes([OLD]) * found.itemsize, found.dtype)[0]
-        assert compared(case, given, [np.where(given[-1], found, kept)]).wrong == 0
-        answer = compared(case, given, [found])
-        assert (answer.wrong, answer.elsewhere) == ((~given[-1] & (found != kept)).sum(), 0)
-        assert answer.wrong > 0
-
-
-def test_operands_that_were_floats_are_the_same_bits() -> None:
-    some = cases([SCALARS["shl.b64"], SCALARS["add.rn.f64"], SCALARS["mov.b32"]], numbers=True)
-    texts = [re.findall("selp.f..", case.text()) for case in some]
-    assert texts == [["selp.f64", "selp.f32"], ["selp.f64", "selp.f64"], ["selp.f32"]]
-    for answer in answers(SimulatedRunner("sm_90"), some, 50):
-        assert isinstance(answer, Answer)
-        assert answer.wrong == 0
 
 
 def test_a_wrong_result_is_told_from_one_that_is_open() -> None:

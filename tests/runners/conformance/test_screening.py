@@ -17,7 +17,7 @@ from oracle.isa.lookup import mma_form
 from oracle.program.program import Program
 from runners.emission import emit, emit_screening
 from runners.kernels import KernelModule, ScreeningKernel
-from runners.ledger import IMAGES_AT, RECORD, RECORDS, RECORDS_AT
+from runners.ledger import RECORDS
 from runners.protocol import Compiled, Failure, Trouble
 from runners.screening import References, Screened, Screener
 from runners.simulated import device
@@ -134,12 +134,6 @@ def test_programs_in_shared_memory_give_what_they_give_in_global_memory(
     compiled = _compiled(runner, emit_screening({"screen": program}))
     outcome = _screened(runner.screen(compiled, references, limit=COUNT).collect())
     assert not outcome.ledger.wrong.any()
-
-
-def test_wrong_images_lie_in_a_ledger_behind_the_records_at_the_next_256_bytes() -> None:
-    end = RECORDS_AT + RECORDS * RECORD.itemsize
-    assert IMAGES_AT % 256 == 0
-    assert end <= IMAGES_AT < end + 256
 
 
 def test_a_simulated_launch_of_many_images_is_called_a_hang_by_its_size_and_not_by_the_hour(

@@ -8,13 +8,12 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import mma_form
+from oracle.isa.lookup import ACCESS_FORMS, mma_form
 from oracle.program.operands import Buffer, Operation, Place, Word
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import Loop, Op, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of, most_live
-from strategies.programs.builder import ACCESS_FORMS
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096
