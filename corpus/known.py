@@ -399,7 +399,7 @@ def parse_known(data: bytes, name: str) -> Known:
         raise UsageError(
             f"{name}: at its top stand schema = {SCHEMA} and [[known]] for each row, and nothing "
             f"else; here are {', '.join(sorted(document)):.200} (schema {schema!r:.80}): write "
-            "rows anew with `warpfuzz corpus mark-known`, or upgrade warpfuzz"
+            "rows anew with `corpus mark-known`, or upgrade warpfuzz"
         )
     by_id: dict[str, Row] = {}
     for number, given in enumerate(rows, 1):

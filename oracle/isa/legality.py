@@ -116,7 +116,7 @@ Key = tuple[str, ...]
 class Resolution:
     """What an opcode spells."""
 
-    mnemonic: str | None
+    row: lookup.Instruction | None
     """None if the opcode is of another instruction."""
     form: Form | None
     candidates: tuple[Form, ...]
@@ -124,22 +124,12 @@ class Resolution:
     aligned: bool
     faults: tuple[Reason, ...]
 
-    @property
-    def fragments(self) -> str:
-        """Section that says how many registers the vectors have."""
-        return INSTRUCTIONS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
-
-    @property
-    def section(self) -> str:
-        """Section of the page of the instruction."""
-        return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
-
 
 def resolve(opcode: str) -> Resolution:
     """Resolve an opcode, such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"."""
     form = lookup.form_spelt(opcode)
     if form is not None:
-        return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
+        return Resolution(INSTRUCTIONS[form.mnemonic], form, (form,), ".aligned" in opcode, ())
     mnemonic = lookup.mnemonic_of(opcode)
     if mnemonic is None:
         text = f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers"
@@ -155,14 +145,14 @@ def resolve(opcode: str) -> Resolution:
         Reason(text, row.section, rule) for text, rule in _opcode_faults(row, texts, slots)
     )
     if faults:
-        return Resolution(mnemonic, None, (), "aligned" in slots, faults)
+        return Resolution(row, None, (), "aligned" in slots, faults)
     key = _key(row, slots)
     form = _forms(mnemonic).get(key)
     if form is not None:
-        return Resolution(mnemonic, None, (form,), "aligned" in slots, (order_of(form),))
+        return Resolution(row, None, (form,), "aligned" in slots, (order_of(form),))
     nearest, text = _nearest(mnemonic, key)
     fault = Reason(text, row.section, Rule.COMBINATION)
-    return Resolution(mnemonic, None, nearest, "aligned" in slots, (fault,))
+    return Resolution(row, None, nearest, "aligned" in slots, (fault,))
 
 
 def _opcode_faults(
@@ -373,8 +363,8 @@ def _explain(instruction: str, module: Module) -> Explanation:
         return Explanation(instruction, Verdict.ILLEGAL, (reason,))
     resolution, reasons, remarks = _judge_opcode(match[1], module)
     form, undefined = resolution.form, list[Reason]()
-    if resolution.mnemonic is not None:
-        wrong, undefined = _judge_operands(resolution, resolution.mnemonic, text[match.end() :])
+    if resolution.row is not None:
+        wrong, undefined = _judge_operands(resolution, resolution.row, text[match.end() :])
         reasons = (*reasons, *wrong)
     if reasons:
         return Explanation(instruction, Verdict.ILLEGAL, reasons, (), form)
@@ -431,21 +421,22 @@ def _judge_opcode(
 
 
 def _judge_operands(
-    resolution: Resolution, mnemonic: str, text: str
+    resolution: Resolution, row: lookup.Instruction, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    section = resolution.section
-    operands = _split(text)
+    section, operands = row.section, _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = INSTRUCTIONS[mnemonic].operands
+    kinds = row.operands
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
         listed = ", ".join(kinds) + (", the stride optional" if "stride" in kinds else "")
-        text = f"{mnemonic} takes {count} operands ({listed}), not {len(operands)}"
+        text = f"{row.mnemonic} takes {count} operands ({listed}), not {len(operands)}"
         return [Reason(text, section, Rule.OPERANDS)], []
     given = dict(zip(kinds, operands, strict=False))
-    wrong = [one for kind in given for one in _faults(kind, given[kind], resolution)]
+    wrong = [
+        one for kind in given for one in _faults(kind, given[kind], resolution.candidates, row)
+    ]
     if wrong or resolution.form is None:
         return wrong, []
     return [], [*_undefined(resolution.form, given)]
@@ -471,9 +462,14 @@ def _split(text: str) -> list[str] | None:
     return operands
 
 
-def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]:
-    section = resolution.section
-    value, is_register = _integer(operand), _REGISTER.fullmatch(operand) is not None
+def _faults(
+    kind: str, operand: str, candidates: tuple[Form, ...], row: lookup.Instruction
+) -> Iterator[Reason]:
+    section, value, is_register = (
+        row.section,
+        _integer(operand),
+        _REGISTER.fullmatch(operand) is not None,
+    )
     match kind:
         case "p":
             match = _ADDRESS.fullmatch(operand)
@@ -509,12 +505,12 @@ def _faults(kind: str, operand: str, resolution: Resolution) -> Iterator[Reason]
                 if not _REGISTER.fullmatch(item):
                     text = f"{item!r} in operand {kind} is not the name of a register"
                     yield Reason(text, section, Rule.REGISTER)
-            counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
+            counts = sorted({form.vectors[kind].registers for form in candidates})
             if counts and len(registers) not in counts:
                 given = f"{len(registers)} register{'s' if len(registers) != 1 else ''}"
                 known = " or ".join(map(str, counts))
                 text = f"operand {kind} has {given}; the fragment has {known}"
-                yield Reason(text, resolution.fragments, Rule.REGISTERS)
+                yield Reason(text, row.fragments, Rule.REGISTERS)
 
 
 def _integer(text: str) -> int | None:

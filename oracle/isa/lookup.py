@@ -63,17 +63,17 @@ class IsaNote:
     also: str = ""
     """A target that a note of these asks for besides."""
 
-    def refusal(self, module: Module) -> str | None:
-        """Say why the version or the target of a module does not satisfy the note, if so."""
-        version, target = module.version, module.target
-        late, early = self.until, self.since
-        if (early is not None and version < early) or (late is not None and version >= late):
-            return f"{self.text} The PTX ISA version here is {version}."
-        if self.target is not None and target.number < self.target:
-            return f"{self.text} The target here is {target.name}."
-        if self.specific and target.name != self.also and not _has_specific_shapes(module):
-            return f"{self.text} Here: {target.name} and PTX ISA version {version}."
-        return None
+
+def _refusal(note: IsaNote, module: Module) -> str | None:
+    """Say why the version or the target of a module does not satisfy a note, if so."""
+    version, target = module.version, module.target
+    if (note.since and version < note.since) or (note.until and version >= note.until):
+        return f"{note.text} The PTX ISA version here is {version}."
+    if note.target is not None and target.number < note.target:
+        return f"{note.text} The target here is {target.name}."
+    if note.specific and target.name != note.also and not _has_specific_shapes(module):
+        return f"{note.text} Here: {target.name} and PTX ISA version {version}."
+    return None
 
 
 def _has_specific_shapes(module: Module) -> bool:
@@ -420,7 +420,7 @@ def notes_of(form: Form) -> tuple[IsaNote, ...]:
 
 def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
     """Return (text, section) of every note that a module does not satisfy."""
-    found = (note.refusal(module) for note in notes_of(form))
+    found = (_refusal(note, module) for note in notes_of(form))
     return tuple((text, form.section) for text in found if text is not None)
 
 

@@ -10,24 +10,22 @@ from typing import NamedTuple, Self
 from oracle.errors import UsageError
 
 
-class PtxVersion(NamedTuple):
+class Dotted(NamedTuple):
+    """Two numbers with a dot between them; "unknown" for 0 and 0."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}" if any(self) else "unknown"
+
+
+class PtxVersion(Dotted):
     """A version of the PTX ISA, as in `.version 8.0`."""
 
-    major: int
-    minor: int
 
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
-
-
-class Release(NamedTuple):
+class Release(Dotted):
     """A release of CUDA, by which its compilers are called: 12.4 has ptxas 12.4.131."""
-
-    major: int
-    minor: int
-
-    def __str__(self) -> str:
-        return "unknown" if self == UNKNOWN_RELEASE else f"{self.major}.{self.minor}"
 
 
 UNKNOWN_RELEASE = Release(0, 0)

@@ -130,7 +130,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
 def built_in_model(base: str) -> Model:
     """Return the model of a target that has figures of its own, whatever stands in for it."""
     path = files("oracle.models") / f"{base}.toml"
-    return replace(parse_model(path.read_text(encoding="utf-8"), str(path)), file="")
+    return _model(tomllib.loads(path.read_text(encoding="utf-8")), "")
 
 
 def model_of(target: str, model: Model | str | Path | None) -> Model:
@@ -157,19 +157,15 @@ def parse_model(text: str, name: str) -> Model:
     return _parsed(text.encode(), name)
 
 
-class _WrongModelError(Exception):
-    """Something that no model has: where, and what."""
-
-
 def _need(condition: object, where: str, what: str) -> None:
     if not condition:
-        raise _WrongModelError(where, what)
+        raise UsageError(f"{where:.200}: {what:.1000}")
 
 
 def _parsed(data: bytes, name: str) -> Model:
     if data.lstrip().startswith(b"{"):  # JSON, which no TOML begins like
         try:
-            table = json.loads(data, object_pairs_hook=_once)
+            table = json.loads(data)
         except (ValueError, RecursionError) as error:
             text = f"the model {name} is not JSON: {error!s:.300}; correct the file"
             raise UsageError(text) from None
@@ -177,28 +173,15 @@ def _parsed(data: bytes, name: str) -> Model:
         table = parse_toml(data, f"the model {name}")
     try:
         return _model(table, name)
-    except _WrongModelError as error:
-        where, what = error.args
-        raise UsageError(f"the model {name}, {where:.200}: {what:.1000}") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(f"a key of {', '.join(found)} stands there twice")
-    return found
+    except UsageError as error:
+        raise UsageError(f"the model {name}, {error}") from None
 
 
 _TOP = "at the top"
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
-_INSTRUCTIONS = Allowed(
-    tuple(
-        dict.fromkeys(
-            row.figures or name for name, row in INSTRUCTIONS.items() if "d" in row.operands
-        )
-    )
-)
+_PRODUCTS = (row.figures or row.mnemonic for row in INSTRUCTIONS.values() if "d" in row.operands)
+_INSTRUCTIONS = Allowed(tuple(dict.fromkeys(_PRODUCTS)))
 _BITS = Allowed(most=(1 << 64) - 1, hexadecimal=True)
 _NANS = {"nan_invalid": _BITS, "nan_canonical": _BITS}
 
@@ -207,10 +190,7 @@ def _model(top: Table, name: str) -> Model:
     _known(top, ("target", "confidence", "source", "dot", "scalar", "double", "exact"), _TOP)
     target = top.get("target")
     _need(isinstance(target, str), _TOP, f"target is {target!r}; give a text")
-    try:
-        parse_target(str(target))
-    except UsageError as error:
-        raise _WrongModelError(_TOP, str(error)) from None
+    parse_target(str(target))
     dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(ScalarDot, top, "scalar")]
     for dot in dots:
         _check_dot(dot, f"[[dot]] ({dot.types})")
@@ -221,9 +201,10 @@ def _model(top: Table, name: str) -> Model:
     for words, units in served.items():
         for one, other in combinations([unit.compilers for unit in units], 2):
             # None is all compilers.
-            meet = not (one and other) or one.include(other.first) or other.include(one.first)
-            what = "stands there twice for one compiler; leave one out, or give each its own "
-            _need(not meet, f"[[dot]] of {words}", f'{what}compilers, such as "12.4 to 12.6"')
+            apart = one and other and not (one.include(other.first) or other.include(one.first))
+            _need(
+                apart, f"[[dot]] of {words}", "stands there twice for one compiler; leave one out"
+            )
     return Model(
         target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
         doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
@@ -231,11 +212,9 @@ def _model(top: Table, name: str) -> Model:
     )  # fmt: skip
 
 
-def _subtable(top: Table, key: str) -> Table:
-    found = top.get(key)
-    if not isinstance(found, dict):
-        raise _WrongModelError(_TOP, f"the table [{key}] is missing; add it")
-    return found
+def _subtable(top: Table, key: str) -> Any:
+    _need(isinstance(top.get(key), dict), _TOP, f"the table [{key}] is missing; add it")
+    return top[key]
 
 
 def _known(table: Table, keys: Sequence[str], where: str) -> None:
@@ -258,11 +237,9 @@ def _dots(kind: type[AnyUnit], top: Table, key: str) -> Iterator[AnyUnit]:
 
     for number, row in enumerate(rows, 1):
         where, types = f"[[{key}]] {number}", row.get("types")
-        _need(
-            types and _are(types, are_formats), where,
-            f"types is {types!r:.80}; give an array of the formats of D, A, B and C with dots "
-            f'between them, such as ["f32.f16.f16.f32"], each one of {", ".join(FORMATS)}',
-        )  # fmt: skip
+        text = f"types is {types!r:.80}; give an array of formats of D, A, B and C, such as "
+        text += f'["f32.f16.f16.f32"], each one of {", ".join(FORMATS)}'
+        _need(types and _are(types, are_formats), where, text)
         where += f" ({', '.join(types)})"
         instruction, shapes = row.get("instruction"), row.get("shapes", [])
         text = f"instruction is {instruction!r}; give {_INSTRUCTIONS}"
@@ -282,11 +259,8 @@ def _compilers(given: object, where: str) -> CompilerRange:
         last = None if match["open"] else parse_release(match["last"] or match["first"])
         if last is None or first <= last:
             return CompilerRange(first=first, last=last)
-    raise _WrongModelError(
-        where,
-        f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
-        'or "12.8 and later", or leave it out: then it is for all',
-    )
+    text = f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
+    raise UsageError(f'{where}: {text}or "12.8 and later", or leave it out: then it is for all')
 
 
 def _check_dot(dot: TruncatedDot, where: str) -> None:
@@ -387,11 +361,8 @@ def model_text(model: Model) -> str:
         figures = dict(unit.named)
         if isinstance(unit, DoubleChain):  # its three keys have one figure's confidence and source
             figures["nan_order"] = replace(figures.pop("nan"), value=own.pop("nan_order"))
-        lines += [
-            f"{name} = {_written(name, value)}"
-            for name, value in own.items()
-            if value not in ("", [])
-        ]
+        given = {name: value for name, value in own.items() if value not in ("", [])}
+        lines += [f"{name} = {_written(name, value)}" for name, value in given.items()]
         for name, figure in figures.items():
             said = _written(name, figure.value)
             if (figure.confidence, figure.source) != usual:

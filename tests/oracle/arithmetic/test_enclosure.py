@@ -3,7 +3,7 @@ from fractions import Fraction
 import dot_inputs
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import permitted_results
 from reference.numbers import BF16, F16, F32, F64, TF32, decode
@@ -88,6 +88,7 @@ def _leaves(opcode, a, b, c):
 
 
 @pytest.mark.parametrize("opcode", TENSOR)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_every_order_rounding_and_flush_is_contained(opcode, data):
     form = mma_form(opcode)
@@ -142,6 +143,7 @@ def _contains(low, high, nan_ok, d, name):
 
 
 @pytest.mark.parametrize("opcode", TENSOR)
+@settings(max_examples=8)
 @given(data=st.data(), target=st.sampled_from(TARGETS))
 def test_the_model_of_every_target_is_contained(opcode, data, target):
     form = mma_form(opcode)
@@ -155,17 +157,8 @@ def test_the_model_of_every_target_is_contained(opcode, data, target):
     assert _contains(low, high, nan_ok, d, form.d_type.name).all()
 
 
-GENERATORS = (
-    dot_inputs.normal,
-    dot_inputs.uniform_bits,
-    dot_inputs.cancelling,
-    dot_inputs.mirrored,
-    dot_inputs.wide,
-    dot_inputs.subnormal,
-)
-
-
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+@settings(max_examples=8)
 @given(data=st.data())
 def test_the_f64_model_is_contained(rounding, data):
     opcode = F64_RN.replace(".rn.", f".{rounding}.")

@@ -3,10 +3,7 @@ import pytest
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
 from oracle.isa.targets import TARGETS
-from oracle.models import (
-    Confidence,
-    model_for,
-)
+from oracle.models import Confidence, model_for
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
 PUBLISHED = {

@@ -33,7 +33,7 @@ def elements(form: Form, target: str):
         step = step.changed(selector=selectors_of(form)[-1])
     steps = single_instruction(step)
     program = Program(buffers=buffers_of(steps), steps=steps)
-    for number, image in enumerate(expand(Recipe(classes=CLASSES, seed=7), program, 4)):
+    for number, image in enumerate(expand(Recipe(classes=CLASSES, seed=7), program, 2)):
         traced = trace(program, image, target=target)
         (event,) = [one for one in traced.events if multiplies(one.step)]
         if form.opaque:
@@ -51,7 +51,7 @@ def elements(form: Form, target: str):
 
 
 @pytest.mark.parametrize(
-    "form", [*DOCUMENTED[::7], *MMA_SYNC_FORMS[::5], *SPARSE[::9]], ids=lambda form: form.opcode
+    "form", [*DOCUMENTED[::11], *MMA_SYNC_FORMS[::9], *SPARSE[::13]], ids=lambda form: form.opcode
 )
 @pytest.mark.parametrize("target", ["sm_90", "sm_90@12.4"])
 def test_the_terms_make_what_the_model_computes(form: Form, target: str) -> None:

@@ -2,7 +2,7 @@ import dot_inputs
 import numpy as np
 import pytest
 from dots import exact, fast, reference_rule, rule_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.numbers import F16, F32, decode, encode
 
@@ -34,6 +34,7 @@ def patterns(name):
 
 
 @pytest.mark.parametrize(("multiplicand", "accumulator"), PAIRS)
+@settings(max_examples=12)
 @given(data=st.data(), target=st.sampled_from(TARGETS))
 def test_any_dot_product_is_that_of_the_reference(multiplicand, accumulator, data, target):
     if multiplicand in ("bf16", "tf32") and target in ("sm_70", "sm_75"):
@@ -63,9 +64,9 @@ GENERATORS = (
 
 
 @pytest.mark.parametrize("generate", GENERATORS)
-@pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])
+@pytest.mark.parametrize("target", ["sm_70", "sm_90"])
 def test_revealing_inputs_agree_with_the_reference(generate, target):
-    a, b, c = generate(np.random.default_rng(11), count=60)
+    a, b, c = generate(np.random.default_rng(11), count=25)
     for accumulator in ("f32", "f16"):
         rule = rule_of(target, "f16", accumulator)
         start = c if accumulator == "f32" else conversions.narrow(c)

@@ -292,7 +292,7 @@ def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
         lambda: Loop(count=-1, body=()),
         lambda: Loop(count=Word(place=at(), mask=16), body=()),
         lambda: Branch(condition=-1, then=()),
-        lambda: Word(place=at(), mask=1 << 32),
+        lambda: Branch(condition=Word(place=at(), mask=1 << 32), then=()),
         lambda: Buffer(name="A", space="global", size=1),
         lambda: Buffer(name="a", space="local", size=1),
         lambda: Buffer(name="a", space="global", size=0),

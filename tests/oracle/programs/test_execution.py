@@ -15,7 +15,7 @@ from oracle.program.program import Program, writable
 from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, plain_load, plain_store
 
 QUIET = settings(
-    max_examples=30,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -41,7 +41,7 @@ def test_an_image_comes_out_alike_whatever_else_is_in_the_batch(
     together = execute(program, images).images
     assert np.array_equal(together[3:4], execute(program, images[3:4]).images)
     assert np.array_equal(together[::-1], execute(program, images[::-1]).images)
-    many = np.resize(images, (600, images.shape[1]))  # more than one chunk
+    many = np.resize(images, (515, images.shape[1]))  # more than one chunk
     assert np.array_equal(execute(program, many).images[-5:], np.resize(together, many.shape)[-5:])
 
 

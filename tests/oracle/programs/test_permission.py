@@ -23,7 +23,7 @@ from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Op, Step, plain_load, plain_store
 
 QUIET = settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -133,7 +133,7 @@ class ArbitraryWarps(Warps):
         return quiet | payload | sign
 
 
-@settings(QUIET, max_examples=30)
+@settings(QUIET, max_examples=15)
 @given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
 def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, seed: int) -> None:
     images = program_draws.images(program, seed, 4)

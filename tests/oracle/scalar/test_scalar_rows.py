@@ -16,7 +16,7 @@ ROWS = list(SCALARS.values())
 
 
 def test_a_result_does_not_depend_on_the_shape_or_the_layout_of_operands() -> None:
-    for row in ROWS[::3]:
+    for row in ROWS[::7]:
         given = operands(row, 6)
         wanted = row.evaluate(*given)
         shaped = [one.reshape(2, 3, 32) for one in given]
@@ -28,7 +28,7 @@ def test_a_result_does_not_depend_on_the_shape_or_the_layout_of_operands() -> No
 
 
 def test_many_warps_compute_what_each_does() -> None:
-    for row in ROWS[::17]:
+    for row in ROWS[::43]:
         given = operands(row, 300)
         wanted = [
             row.evaluate(*(one[part] for one in given)) for part in np.split(np.arange(300), 4)
@@ -113,9 +113,7 @@ def test_what_reads_numbers_reads_no_bits_of_a_nan() -> None:
         kind = FORMATS[fmt.removesuffix("x2")]
         return np.ascontiguousarray(patterns).view(f"u{kind.bits // 8}")
 
-    for row in ROWS:
-        if not row.numbers:
-            continue
+    for row in [row for row in ROWS if row.numbers][::4]:
         given = operands(row, 8)
         kind = FORMATS[row.numbers.removesuffix("x2")]
         other = []
