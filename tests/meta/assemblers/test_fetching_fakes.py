@@ -14,7 +14,7 @@ import pytest
 from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
-from runners import wheels
+from runners import toolchains
 from runners.assemblers.assembler import identify
 from runners.compilers import assembler_version
 from runners.compilers import fetched_assembler as fetch
@@ -60,7 +60,7 @@ def fetched_folder():
 
 
 def unpack(wheel):
-    folder = wheels.unpacked("ptxas", [wheel], version_of=assembler_version)
+    folder = toolchains.unpacked("ptxas", [wheel], version_of=assembler_version)
     return identify(folder / "ptxas")
 
 
@@ -140,7 +140,7 @@ def test_every_llvm_that_the_page_names_can_be_fetched():
     page = (Path(__file__).parents[3] / "docs" / "compilers.md").read_text()
     named = set(re.findall(r"llvm:(\d+)", page))
     assert len(named) >= 3
-    assert named <= set(wheels.WHEELS["llvm"].releases)
+    assert named <= set(toolchains.WHEELS["llvm"].releases)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_wheel_without_a_working_ptxas_leaves_nothing(tmp_path, members, says)
 
 
 def test_a_wheel_that_unpacks_to_far_more_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(wheels, "_MEMBER_BYTES", 1 << 20)
+    monkeypatch.setattr(toolchains, "_MEMBER_BYTES", 1 << 20)
     bomb = tmp_path / WHEEL
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("nvidia/bin/ptxas", bytes(2 << 20))
