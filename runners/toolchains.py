@@ -229,22 +229,15 @@ class Wheels:
     prefix: str = ""  # text before the version in the name of that folder
     options: tuple[str, ...] = ()  # more options of `pip download`
     spelled: str = ""  # what a message has before each of the releases
-    more: str = ""  # what a message about a version that is not there adds
 
     def requirements(self, version: str) -> list[str]:
         """Return what pip is asked for; UsageError if there is no wheel of a version."""
-        match = _VERSION.fullmatch(version)
+        match, oldest = _VERSION.fullmatch(version), min(self.distributions)
         release = f"{match[1]}.{match[2]}" if match else version
-        none = f"there is no wheel of {self.title} {version or 'without a version'}; "
-        if self.unlisted and match is None:
-            raise UsageError(
-                f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
-            )
-        if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
-            raise UsageError(f"{none}the oldest are {' and '.join(self.releases[:2])}")
-        if not self.unlisted and release not in self.releases:
+        asked = self.unlisted and match is not None and int(match[1]) >= oldest
+        if release not in self.releases and not asked:
             there = ", ".join(self.spelled + one for one in self.releases)
-            raise UsageError(f"{none}there are {there}{self.more}")
+            raise UsageError(f"there is no wheel of {self.title} {version!r}; there are {there}")
         major, _, minor = release.partition(".")
         exact = f"=={version}" if match and match[3] else f"=={release}.*"
         following = int(minor or 0) + 1
@@ -274,7 +267,6 @@ WHEELS = {
         distributions={13: (*_HEADERS, "nvidia-nvvm{exact}", "nvidia-cuda-nvcc{exact}")},
         folder="front-ends", prefix="nvcc-", needed="bin/nvcc",
         kept=rf"{_TOP}(bin/nvcc(?:\.profile)?|nvvm/bin/cicc|nvvm/libdevice/.*|include/.*)",
-        more="; nvrtc:VERSION is the same compiler as a library",
     ),
     "nvrtc": Wheels(
         title="nvrtc", releases=RELEASES, folder="front-ends", prefix="nvrtc-",

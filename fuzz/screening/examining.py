@@ -204,7 +204,6 @@ _SAID = ("while screening", "again at once", "warp slot")
 
 
 def _widen(there: ScreenFinding, item: ScreenItem) -> None:
-    """Add a program to those that show a finding."""
     entry, name = item.source.entry, form_name(main_form(item.source.program))
     if entry not in there.programs and len(there.programs) < _MOST_NAMED:
         there.programs.append(entry)
