@@ -56,17 +56,7 @@ from fuzz.runner import (
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
-from runners.compilers import (
-    all_fetched,
-    discover_assemblers,
-    fetched_compiler,
-    find_assembler,
-    find_front_ends,
-    front_ends_selected,
-    named_assembler,
-    parse_levels,
-    select,
-)
+from runners import compilers
 from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
@@ -104,7 +94,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         options = resumed(options, state)
     elif options.resume:
         say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
-    front_ends = find_front_ends(options.front_ends)
+    front_ends = compilers.find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
     check_kind(options.report, ".html", ".svg")
@@ -203,7 +193,7 @@ def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State 
 
 def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
     """Return options with the runner, and the one level or the matrix of compilers."""
-    levels = () if options.levels is None else parse_levels(options.levels)
+    levels = () if options.levels is None else compilers.parse_levels(options.levels)
     matrix = options.compilers is not None or len(front_ends) > 1
     if not matrix and len(levels) > 1:
         if not front_ends:
@@ -219,7 +209,7 @@ def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
         runner = best_runner(
             planted=changed or (not matrix and options.levels is not None),
             device_faults=not matrix and has_device_fault(options.faults),
-            has_assembler=lambda: matrix or bool(discover_assemblers().assemblers),
+            has_assembler=lambda: matrix or bool(compilers.discover_assemblers().assemblers),
         )
     else:
         runner = hardware_runner(options.runner)
@@ -242,7 +232,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         from fuzz.checks.instructions import Instructions
 
         return Instructions(
-            assemblers=tuple(map(find_assembler, options.assemblers or (None,))),
+            assemblers=tuple(map(compilers.find_assembler, options.assemblers or (None,))),
             seed=seed, selection=selection, **options.picked("target", "ptx_version"),
         )  # fmt: skip
     name = options.runner or ""
@@ -266,7 +256,9 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
     assembler = None
     if options.assemblers:
-        assembler = named_assembler(options.assemblers[0], elsewhere=options.fleet is not None)
+        assembler = compilers.named_assembler(
+            options.assemblers[0], elsewhere=options.fleet is not None
+        )
     # The simulated device has no idle time; what a front end compiles is no screening kernel.
     idles = name == "cuda" and options.screen and not front_ends
     return Programs(
@@ -284,13 +276,13 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
 def _members(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Member, ...]:
     if front_ends:
-        selected = front_ends_selected(front_ends)
+        selected = compilers.front_ends_selected(front_ends)
     else:
-        with fetcher(fetched_compiler, json=options.json) as fetch_one:
-            selected = select(options.compilers)
+        with fetcher(compilers.fetched_compiler, json=options.json) as fetch_one:
+            selected = compilers.select(options.compilers)
             selected = selected.having(PLAIN, *map(parse_variant, options.variants))
-            selected = all_fetched(selected, fetch_one)
-    return members_of(selected, parse_levels(options.levels))
+            selected = compilers.all_fetched(selected, fetch_one)
+    return members_of(selected, compilers.parse_levels(options.levels))
 
 
 def resumed(options: Run, state: State) -> Run:
