@@ -12,6 +12,7 @@ from typing import Any
 
 from corpus import create_corpus
 from corpus.known import known_with
+from fuzz import output
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
@@ -31,18 +32,6 @@ from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
-from fuzz.output import (
-    check_kind,
-    console,
-    counted,
-    emit,
-    fetcher,
-    generator,
-    report_expired,
-    say,
-    starting,
-    typed,
-)
 from fuzz.runner import (
     BUILT_IN,
     LAYOUTS,
@@ -93,11 +82,11 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if state is not None:
         options = resumed(options, state)
     elif options.resume:
-        say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
+        output.say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
     front_ends = compilers.find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
-    check_kind(options.report, ".html", ".svg")
+    output.check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
     shard = None if options.shard is None else Shard.parse(options.shard)
     if shard is not None and options.seed is None and state is None:
@@ -105,7 +94,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
             f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
             "seed; give all of them the same --seed"
         )
-    with starting(lines=options.fleet is not None) as tell:
+    with output.starting(lines=options.fleet is not None) as tell:
         pool = _pool(check, options, tell)
         stack.enter_context(closing(pool))
         facts = pool.facts()
@@ -113,25 +102,25 @@ def _run(options: Run, stack: ExitStack) -> bool:
         check_options(state.options, campaign_options(check, facts, shard))
         if budget.reason(state.seconds, state.cases) and not lost:
             # The seconds of all resumptions count, as the cases do.
-            say(
+            output.say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )
     model = None if options.runner == "ptxas" else model_for(facts.target)
     if model is not None and model.confidence is not Confidence.MEASURED:
-        say(
+        output.say(
             f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
             "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
             f"{facts.device} computes, and `--model FILE` judges by it.",
             stderr=True,
         )
-    corpus = create_corpus(options.corpus, generator=generator())
+    corpus = create_corpus(options.corpus, generator=output.generator())
     store = store or stack.enter_context(CampaignStore(corpus.path))
     if state is None:
         if store.abandon():
             kept = store.folder / ABANDONED
-            say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
+            output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
     watcher = watching(json=options.json)
     stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
@@ -150,12 +139,12 @@ def _run(options: Run, stack: ExitStack) -> bool:
             failure = error
     status = campaign.status()
     if options.json:
-        emit({"summary": summary(status)})
+        output.emit({"summary": summary(status)})
     else:
-        campaign_report(status, options.corpus).show(console())
+        campaign_report(status, options.corpus).show(output.console())
     if options.report is not None:
         write_report(status, options.corpus, options.report)
-    report_expired(known)
+    output.report_expired(known)
     if failure is not None:
         raise failure
     _check_compared(status, options.at_least)
@@ -172,16 +161,16 @@ def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State 
         )
     if not folder.is_dir() or not (options.resume or holds):
         return None, None, ""
-    corpus = create_corpus(folder, generator=generator())
+    corpus = create_corpus(folder, generator=output.generator())
     store = stack.enter_context(CampaignStore(corpus.path))
     if options.resume:
         state, lost = store.load()
         if lost:
-            say(f"{lost}; the state saved before it is used", stderr=True)
+            output.say(f"{lost}; the state saved before it is used", stderr=True)
         return store, state, lost
     if not options.new:
         resume, new = (
-            typed(("warpfuzz", "run", option, "--corpus", folder))
+            output.typed(("warpfuzz", "run", option, "--corpus", folder))
             for option in ("--resume", "--new")
         )
         raise UsageError(
@@ -278,7 +267,7 @@ def _members(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Mem
     if front_ends:
         selected = compilers.front_ends_selected(front_ends)
     else:
-        with fetcher(compilers.fetched_compiler, json=options.json) as fetch_one:
+        with output.fetcher(compilers.fetched_compiler, json=options.json) as fetch_one:
             selected = compilers.select(options.compilers)
             selected = selected.having(PLAIN, *map(parse_variant, options.variants))
             selected = compilers.all_fetched(selected, fetch_one)
@@ -371,7 +360,7 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
         workers = options.workers or usual_workers(
             options.runner or "", compares=options.device_reference, devices=len(devices)
         )
-        tell(f"starting {counted(workers, 'worker')}")
+        tell(f"starting {output.counted(workers, 'worker')}")
         return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices
         )
@@ -384,14 +373,14 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
 def _check_compared(status: CampaignStatus, least: int | None) -> None:
     if least is not None and status.compared < least:
         raise InfrastructureError(
-            f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
-            f"{least:,}; give it longer (--time, --cases), or select more (--only)"
+            f"{output.counted(status.compared, status.words.case)} compared, and --at-least asks "
+            f"for {least:,}; give it longer (--time, --cases), or select more (--only)"
         )
     if status.findings:
         return
     if waiting := len(status.suspected) + status.unstored:
         raise InfrastructureError(
-            f"{counted(waiting, 'suspect')} not replayed, so it is not known whether "
+            f"{output.counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
     if status.nothing_compared:
