@@ -29,8 +29,13 @@ from runners.kernels import KernelModule
 from runners.protocol import Runner
 from runners.ptx_text import with_kernel_of
 from strategies.matrices import Image
-from strategies.simplification.examples import Example, shows_something, visit
-from strategies.simplification.lane_code import code_alone, smaller_code
+from strategies.simplification.examples import (
+    Example,
+    code_alone,
+    shows_something,
+    smaller_code,
+    visit,
+)
 from strategies.simplification.steps import (
     drops,
     isolated,

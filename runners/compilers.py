@@ -29,8 +29,7 @@ from runners.wheels import fetched as fetched_wheels
 
 T = TypeVar("T", bound=Toolchain)
 
-ALL = "all"
-"""In place of a front end: every one that is here."""
+ALL = "all"  # in place of a front end: every one that is here
 LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
 """Front ends, by the word before the colon in their names."""
 
@@ -40,8 +39,7 @@ class FoundCompiler(NamedTuple):
 
     assemblers: tuple[Assembler, ...]
     """Newest first; each version once, from the place that was searched first."""
-    problems: tuple[str, ...] = ()
-    """A sentence for each file that is called ptxas and is none."""
+    problems: tuple[str, ...] = ()  # A sentence for each file that is called ptxas and is none
 
 
 # Finding
@@ -234,10 +232,8 @@ class Candidate:
     name: str
     """What it is called here: the full version of a ptxas, such as "V13.5.37", or "llvm:15.0.7";
     what can be fetched where it is not here yet: "13.5", "llvm:15"."""
-    order: tuple[int, ...]
-    """Key that sorts older before newer."""
-    here: Toolchain | None = None
-    """None until it is fetched."""
+    order: tuple[int, ...]  # key that sorts older before newer
+    here: Toolchain | None = None  # none until it is fetched
 
     def having(self, variant: Variant) -> Candidate:
         """Return the same ptxas with some options, unless it has some."""
@@ -253,8 +249,7 @@ class Selected:
 
     candidates: tuple[Candidate, ...]
     """Oldest first, each version once; those with options behind the others."""
-    driver: bool = False
-    """Whether the driver's compiler is one more."""
+    driver: bool = False  # whether the driver's compiler is one more
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:

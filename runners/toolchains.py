@@ -36,15 +36,11 @@ class Toolchain(ABC):
 
     kind: str
     """"ptxas", "driver", or the language that a front end reads: "llvm", "nvcc", "nvrtc"."""
-    version: str
-    """Version, such as "V13.5.37" or "15.0.7"; for a command, the command."""
-    spelled: str = field(default="", compare=False)
-    """What a person types to have it."""
+    version: str  # version, such as "V13.5.37" or "15.0.7"; for a command, the command
+    spelled: str = field(default="", compare=False)  # what a person types to have it
 
-    writes_ptx: ClassVar[bool] = False
-    """Whether it is given programs and writes PTX: a front end."""
-    default_level: ClassVar[int] = DEFAULT_LEVEL
-    """-O level where nobody says."""
+    writes_ptx: ClassVar[bool] = False  # whether it is given programs and writes PTX: a front end
+    default_level: ClassVar[int] = DEFAULT_LEVEL  # -O level where nobody says
     line_bytes: ClassVar[int] = 1
     """Alignment of wmma addresses in bytes, if the language requires more than PTX."""
 

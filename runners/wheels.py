@@ -59,29 +59,19 @@ _MEMBER_BYTES = 256 << 20
 class Wheels:
     """Which wheels hold a toolchain, and what of them is kept."""
 
-    title: str
-    """What is in them, for messages."""
-    releases: tuple[str, ...]
-    """Versions that can be fetched, oldest first."""
-    unlisted: bool = False
-    """Whether pip is asked for other releases, too."""
+    title: str  # what is in them, for messages
+    releases: tuple[str, ...]  # versions that can be fetched, oldest first
+    unlisted: bool = False  # whether pip is asked for other releases, too
     distributions: Mapping[int, tuple[str, ...]]
     """By major version, the newest also for later ones: what pip is asked for, the compiler last.
     {exact} is the version, {release} the release, {next} the minor one behind it."""
-    kept: str
-    """Expression for the files that are kept; its first group is where, in the folder."""
-    needed: str
-    """What the last wheel has to hold, for messages."""
-    folder: str
-    """Below the user's cache folder; in it one folder each."""
-    prefix: str = ""
-    """Text before the version in the name of that folder."""
-    options: tuple[str, ...] = ()
-    """More options of `pip download`."""
-    spelled: str = ""
-    """What a message has before each of the releases."""
-    more: str = ""
-    """What a message about a version that is not there adds."""
+    kept: str  # expression for the files that are kept; its first group is where, in the folder
+    needed: str  # what the last wheel has to hold, for messages
+    folder: str  # below the user's cache folder; in it one folder each
+    prefix: str = ""  # text before the version in the name of that folder
+    options: tuple[str, ...] = ()  # more options of `pip download`
+    spelled: str = ""  # what a message has before each of the releases
+    more: str = ""  # what a message about a version that is not there adds
 
     def requirements(self, version: str) -> list[str]:
         """Return what pip is asked for; UsageError if there is no wheel of a version."""

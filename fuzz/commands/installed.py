@@ -78,8 +78,7 @@ def _row(found: Assembler | FrontEndToolchain) -> dict[str, object]:
     }
 
 
-_SECONDS = 20
-"""Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
+_SECONDS = 20  # time for nvidia-smi, which waits for the driver to load on a machine that was idle
 _FRONT_ENDS = {
     "llvm": ("LLVM's NVPTX back end", "llvm:20`, or pip install llvmlite"),
     "nvcc": ("CUDA C++ through nvcc", "nvcc:13.0`, or the CUDA toolkit"),

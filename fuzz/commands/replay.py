@@ -40,8 +40,7 @@ from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler
 from runners.faults import by_name
 
-_Rows = list[tuple[Replayed, Row | None]]
-"""What became of each finding, and what it is known as."""
+_Rows = list[tuple[Replayed, Row | None]]  # what became of each finding, and what it is known as
 
 
 def replay_path(options: Replay) -> bool:

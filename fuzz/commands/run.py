@@ -78,7 +78,7 @@ def run_campaign(options: Run) -> bool:
 
 
 def _run(options: Run, stack: ExitStack) -> bool:
-    store, state, lost = _there(options, stack)
+    store, state = _there(options, stack)
     if state is not None:
         options = resumed(options, state)
     elif options.resume:
@@ -100,7 +100,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts, shard))
-        if budget.reason(state.seconds, state.cases) and not lost:
+        if budget.reason(state.seconds, state.cases):
             # The seconds of all resumptions count, as the cases do.
             output.say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
@@ -134,6 +134,11 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
                 campaign.run()
+            if not corpus.findings.is_dir():
+                raise InfrastructureError(
+                    f"{corpus.findings} is not there (any more), and what was stored may be lost; "
+                    "begin again with another folder (--corpus)"
+                )
         except (WarpfuzzError, OSError) as error:
             # What was found until then is reported all the same.
             failure = error
@@ -151,8 +156,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
     return bool(status.findings)
 
 
-def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None, str]:
-    """Return the campaign of the corpus, locked, its state where it goes on, and what was lost."""
+def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None]:
+    """Return the campaign of the corpus, locked, and its state where it goes on."""
     holds, folder = holds_campaign(options.corpus), options.corpus
     if options.resume and not holds and not any(map(options.is_set, _BEGINNING)):
         raise UsageError(
@@ -160,14 +165,11 @@ def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State 
             "also give options for the campaign to begin there, such as --runner, --seed or --only"
         )
     if not folder.is_dir() or not (options.resume or holds):
-        return None, None, ""
+        return None, None
     corpus = create_corpus(folder, generator=output.generator())
     store = stack.enter_context(CampaignStore(corpus.path))
     if options.resume:
-        state, lost = store.load()
-        if lost:
-            output.say(f"{lost}; the state saved before it is used", stderr=True)
-        return store, state, lost
+        return store, store.load()
     if not options.new:
         resume, new = (
             output.typed(("warpfuzz", "run", option, "--corpus", folder))
@@ -177,7 +179,7 @@ def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State 
             f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another "
             "there (findings stay); or give another folder with --corpus"
         )
-    return store, None, ""
+    return store, None
 
 
 def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:

@@ -34,8 +34,8 @@ from fuzz.console.screening import (
     stored_row,
 )
 from fuzz.findings.case import remember
+from fuzz.fleet.host import FleetDevice, ScreenHost, screened
 from fuzz.fleet.pool import cluster_at
-from fuzz.fleet.screening import FleetDevice, ScreenHost, screened
 from fuzz.options.declared import check_conflicts
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
@@ -59,19 +59,22 @@ from fuzz.runner import (
     opened,
     visible_devices,
 )
-from fuzz.screening.distilling import (
+from fuzz.screening.examining import ScreenExaminer, ScreenFinding
+from fuzz.screening.screen import ScreenRun as Screening
+from fuzz.screening.sets import (
+    ScreeningSet,
+    SetProgram,
     SetScope,
     batches,
     candidates,
     describe,
     distill,
     listed_devices,
+    read_set,
     scope_of,
     set_program,
+    write_set,
 )
-from fuzz.screening.examining import ScreenExaminer, ScreenFinding
-from fuzz.screening.screen import ScreenRun as Screening
-from fuzz.screening.sets import ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.models import model_for

@@ -80,8 +80,7 @@ from strategies.matrices import (
     single_product,
     span_of,
 )
-from strategies.simplification.examples import Site, edited, visit
-from strategies.simplification.lane_code import without
+from strategies.simplification.examples import Site, edited, visit, without
 
 _MOST_STEPS = 256  # steps of a program that is looked into; loops are longer
 _ELEMENTWISE = "element-wise operation"

@@ -41,9 +41,16 @@ from oracle.program.lane_code import (
 from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_rows, is_lane_code
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
-from strategies.programs.scalar_rows import settled
-from strategies.simplification.examples import Example, edited, visit
-from strategies.simplification.lane_code import alone, changed, smaller_code, without
+from strategies.programs.lane_code import settled
+from strategies.simplification.examples import (
+    Example,
+    alone,
+    changed,
+    edited,
+    smaller_code,
+    visit,
+    without,
+)
 
 Code = tuple[Statement, ...]
 _What = TypeVar("_What")

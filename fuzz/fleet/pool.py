@@ -63,9 +63,7 @@ class _Actor:
     facts: protocol.Facts | None = None
     progress: WorkerStatus = field(default_factory=lambda: together(()))
     left_out: str = ""  # why it gets no jobs; it keeps its GPU, so that no other actor comes to it
-    jobs: dict[int, protocol.Job] = field(
-        default_factory=dict
-    )  # by ticket: what it has not done yet
+    jobs: dict[int, protocol.Job] = field(default_factory=dict)  # not done yet, by ticket
     outgoing: list[tuple[int, protocol.RoundJob | Parcel]] = field(default_factory=list)
     rounds: int = 0  # how many of the jobs are rounds
 

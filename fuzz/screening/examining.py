@@ -28,8 +28,8 @@ from fuzz.findings.families import (
 from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
 from fuzz.runner import OpenRunner, kind_of_failure, opened
-from fuzz.screening.distilling import describe, fits, set_program
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
+from fuzz.screening.sets import describe, fits, set_program
 from oracle.errors import WarpfuzzError
 from oracle.isa.targets import Module
 from runners.emission import emit

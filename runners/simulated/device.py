@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from runners.kernels import Launch
+from runners.kernels import Launch, parameters_at
 from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, decode
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
@@ -489,7 +489,7 @@ class LoadedModule:
                 holding(base + start, image[start : start + size]) for start, size in launch.buffers
             )
             warps = self._warps(
-                kernel, buffers, launch.parameters_at(base), launch.grid, launch.block,
+                kernel, buffers, parameters_at(launch, base), launch.grid, launch.block,
                 dynamic_bytes=launch.shared_bytes,
                 garbage=_OTHER_GARBAGE if otherwise else _GARBAGE, memory=WatchedMemory,
             )  # fmt: skip

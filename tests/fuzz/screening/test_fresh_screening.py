@@ -16,9 +16,9 @@ from small_sets import MODULE, MULTIPROCESSORS
 
 from corpus import Kind
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import ScreenRun, Sighting
+from fuzz.screening.sets import candidates, describe, set_program
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Collected, Compiled, Failure, Images, Ran, Trouble

@@ -15,8 +15,8 @@ from command_line import ROOT, environment
 from fuzz.cli import Exit, app
 from fuzz.console.screening import ScreenedDevice, Soundness, preflight_row
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening.distilling import describe, scope_of
 from fuzz.screening.screen import ScreenRun
+from fuzz.screening.sets import describe, scope_of
 from oracle.isa.targets import Module
 
 PAGE = (ROOT / "docs" / "preflight.md").read_text()

@@ -28,10 +28,9 @@ from fuzz.console.screening import (
 from fuzz.options import operating
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening import screen as screen_module
-from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun, Sighting
-from fuzz.screening.sets import ScreeningSet, write_set
+from fuzz.screening.sets import ScreeningSet, candidates, describe, set_program, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.foreign import RewritingRunner
 from runners.kernels import KernelModule
