@@ -256,13 +256,9 @@ class Session:
         warps, launch = kernel.warps_per_block, kernel.launch
         if launch is None:
             function.prepared_async_call(
-                (-(-images // warps), 1),
-                (LANES * warps, 1, 1),
-                stream,
-                int(images_there),
-                int(sms_there),
-                images,
-            )
+                (-(-images // warps), 1), (LANES * warps, 1, 1), stream, int(images_there),
+                int(sms_there), images,
+            )  # fmt: skip
         else:
             for image in range(images):
                 function.prepared_async_call(
@@ -327,13 +323,9 @@ class Session:
             driver.memcpy_htod_async(book, self._blank, stream)
             begin.record(stream)
             function.prepared_async_call(
-                (launch.blocks, 1),
-                (LANES * kernel.warps_per_block, 1, 1),
-                stream,
-                *(int(address) for address in (*images, book, scratch)),
-                launch.count,
-                launch.limit,
-            )
+                (launch.blocks, 1), (LANES * kernel.warps_per_block, 1, 1), stream,
+                *(int(address) for address in (*images, book, scratch)), launch.count, launch.limit,
+            )  # fmt: skip
             end.record(stream)
             driver.memcpy_dtoh_async(head, book, stream)
             copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
