@@ -17,13 +17,11 @@ import platformdirs
 
 from oracle.errors import InfrastructureError
 
-PREFIX = "warpfuzz-"
-"""What the name of a temporary folder starts with."""
+PREFIX = "warpfuzz-"  # what the name of a temporary folder starts with
 _SWEPT_AFTER = 60.0
 """Seconds after which a folder that nobody has locked is nobody's; making and locking one takes
 less than a millisecond."""
-_FULL_BYTES = 1 << 20
-"""Free bytes below which a disk is full."""
+_FULL_BYTES = 1 << 20  # free bytes below which a disk is full
 _SHARED_MEMORY = Path("/dev/shm")
 _SHARED_MEMORY_BYTES = 512 << 20
 """A container may have 64 MiB; a batch takes below 20 MB, and several may run."""

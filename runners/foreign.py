@@ -61,21 +61,17 @@ from runners.protocol import (
 )
 from runners.screening import References, Screener, Screening
 
-GROUP = "warpfuzz.runners"
-"""Group of the entry points."""
+GROUP = "warpfuzz.runners"  # group of the entry points
 NOT_IMPLEMENTED = 77
 """Exit status of a command that does not implement what it is given: that of a test that is skipped
 (GNU Automake manual, "Scripts-based Testsuites")."""
-DEADLINE = 60.0
-"""Seconds that a batch may take: as long as a PTX pass may take for a module."""
-_LAUNCH = "{launch}"
-"""Stands in a command for the file of a launch."""
+DEADLINE = 60.0  # seconds that a batch may take: as long as a PTX pass may take for a module
+_LAUNCH = "{launch}"  # stands in a command for the file of a launch
 _SAID_CHARACTERS = 300
 """Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
-Rewriter = Callable[[str], str | Failure]
-"""PTX in, PTX out, or why there is none."""
+Rewriter = Callable[[str], str | Failure]  # PTX in, PTX out, or why there is none
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.""", re.DOTALL)
 _FOR_A_SHELL = re.compile(r"[|&;<>()$`\n]|^\s*\w+=|(?:^|\s)~")
 """Outside of quotes: operators and variables, an assignment before the program, somebody's home."""

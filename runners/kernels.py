@@ -30,12 +30,13 @@ class Launch:
     buffers: tuple[tuple[int, int], ...]
     """Offset and bytes of each buffer in the image; the bytes between them are no one's."""
 
-    def parameters_at(self, address: int) -> bytes:
-        """Return the parameters for an image at an address."""
-        block = bytearray(self.parameters)
-        for place, offset in self.pointers:
-            block[place : place + 8] = (address + offset).to_bytes(8, "little")
-        return bytes(block)
+
+def parameters_at(launch: Launch, address: int) -> bytes:
+    """Return the parameters of a launch for an image at an address."""
+    block = bytearray(launch.parameters)
+    for place, offset in launch.pointers:
+        block[place : place + 8] = (address + offset).to_bytes(8, "little")
+    return bytes(block)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,10 @@ from runners.kernels import Kernel, KernelModule, ScreeningKernel
 
 T_co = TypeVar("T_co", covariant=True)
 
-Images = NDArray[np.uint8]
-"""Memory images, uint8 of shape (count, image_bytes)."""
+Images = NDArray[np.uint8]  # memory images, uint8 of shape (count, image_bytes)
 
 
-NO_SM = 0xFFFFFFFF
-"""In place of a multiprocessor's number where nobody knows it."""
+NO_SM = 0xFFFFFFFF  # in place of a multiprocessor's number where nobody knows it
 
 
 class Trouble(IntEnum):
@@ -118,8 +116,7 @@ class Later(Protocol[T_co]):
         """Wait for it; a second call returns the same value."""
 
 
-Pending: TypeAlias = Later[Ran | Failure]
-"""A batch on its way."""
+Pending: TypeAlias = Later[Ran | Failure]  # a batch on its way
 
 
 @dataclass(frozen=True, kw_only=True)

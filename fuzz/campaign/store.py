@@ -1,10 +1,9 @@
 """The folder of a campaign in its corpus: state, statistics, summary, and a lock.
 
-campaign/state.json           what `--resume` goes on from; replaced as a whole
-campaign/state.previous.json  the one before, in case that one cannot be read
-campaign/statistics.jsonl     a line of figures every few seconds
-campaign/summary.json         the figures of now; its time of change is a heartbeat
-campaign/lock                 held by the process that runs the campaign
+campaign/state.json        what `--resume` goes on from; replaced as a whole
+campaign/statistics.jsonl  a line of figures every few seconds
+campaign/summary.json      the figures of now; its time of change is a heartbeat
+campaign/lock              held by the process that runs the campaign
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
 FOLDER = "campaign"
-STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
+STATE, ABANDONED = "state.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
@@ -189,7 +188,7 @@ def _encoded(figures: object) -> bytes:
 
 def holds_campaign(corpus: Path) -> bool:
     """Whether a corpus holds the state of a campaign, whatever can be done with it."""
-    return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
+    return os.path.lexists(corpus / FOLDER / STATE)
 
 
 def was_killed(corpus: Path) -> bool:
@@ -254,56 +253,39 @@ class CampaignStore(ClosedAtTheEnd):
         """Release the lock."""
         os.close(self._lock)
 
-    def load(self) -> tuple[State | None, str]:
-        """Return the last state that can be read, and what is wrong with a newer one.
-
-        Raises InfrastructureError if there are states, and none of them can be read.
-        """
-        said = ""
-        for name in (STATE, PREVIOUS):
-            path = self.folder / name
-            with durable.explained("read", path):
-                try:
-                    data = read_plain(path, most=_STATE_BYTES)
-                except FileNotFoundError:
-                    continue
+    def load(self) -> State | None:
+        """Return the state, if there is one; InfrastructureError if it cannot be used."""
+        path = self.folder / STATE
+        with durable.explained("read", path):
             try:
-                return decode(data), said
-            except ValueError as error:
-                said = said or f"{path} cannot be used: {error}"
-        if said:
+                data = read_plain(path, most=_STATE_BYTES)
+            except FileNotFoundError:
+                return None
+        try:
+            return decode(data)
+        except ValueError as error:
             raise InfrastructureError(
-                f"{said}; --new in place of --resume begins another there (the findings stay)"
-            )
-        return None, ""
+                f"{path} cannot be used: {error}; --new in place of --resume begins another there "
+                "(the findings stay)"
+            ) from None
 
     def save(self, state: State) -> None:
         """Replace the state; killed at any moment or not written, the old one stays."""
         path = self.folder / STATE
-        with (
-            durable.explained("keep the state of the campaign in", path),
-            durable.workspace(self.folder) as temporary,
-        ):
-            fresh = temporary / STATE
-            durable.write_file(fresh, msgspec.json.encode(state) + b"\n")
-            with suppress(FileNotFoundError):
-                path.replace(self.folder / PREVIOUS)
-            fresh.replace(path)
-            durable.sync_folder(self.folder)
+        with durable.explained("keep the state of the campaign in", path):
+            durable.replace_file(path, msgspec.json.encode(state) + b"\n", self.folder)
 
     def abandon(self) -> bool:
         """Put the state of a campaign aside; tell whether there was one."""
-        with durable.explained("move", self.folder / STATE):
-            for name in (STATE, PREVIOUS):
-                with suppress(FileNotFoundError):
-                    (self.folder / name).replace(self.folder / ABANDONED)
-                    return True
+        with durable.explained("move", self.folder / STATE), suppress(FileNotFoundError):
+            (self.folder / STATE).replace(self.folder / ABANDONED)
+            return True
         return False
 
     def forget(self) -> None:
         """Remove the state, statistics and summary of a campaign."""
         with durable.explained("remove", self.folder):
-            for name in (STATE, PREVIOUS, STATISTICS, SUMMARY):
+            for name in (STATE, STATISTICS, SUMMARY):
                 with suppress(FileNotFoundError):
                     (self.folder / name).unlink()
 

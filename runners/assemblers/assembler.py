@@ -34,8 +34,7 @@ _MOST_MINOR = 12
 (9.5); beyond this a program is asked no more, because it takes whatever it is given."""
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
-_SCHEMA = 1
-"""Changes whenever a question is asked otherwise, so that old answers are not read."""
+_SCHEMA = 1  # changes whenever a question is asked otherwise, so that old answers are not read
 Answer = str | bool | list[str]
 T = TypeVar("T", bound=Answer)
 _MOST_BYTES = 4 << 20
@@ -87,8 +86,7 @@ class Assembler(Toolchain):
     version: str = ""
     """Full version: "V13.5.37"; "V" and the release where it prints none; "" if it tells none."""
     origin: ToolOrigin = ToolOrigin.GIVEN
-    variant: Variant = PLAIN
-    """Its options beside the -O level."""
+    variant: Variant = PLAIN  # its options beside the -O level
 
     def __post_init__(self) -> None:
         if not self.spelled:

@@ -15,8 +15,7 @@ from runners.cuda.compilation import version_told
 from runners.folders import temporary_folder, writing
 from runners.toolchains import HOLDING, places
 
-(WHEEL,) = HOLDING["nvdisasm"]
-"""Distribution that holds an nvdisasm."""
+(WHEEL,) = HOLDING["nvdisasm"]  # distribution that holds an nvdisasm
 # A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).
 _DEADLINE_SECONDS = 120.0
 # ".text.kernel_0:" begins a kernel; an instruction stands behind its address, and perhaps behind a
@@ -41,8 +40,7 @@ class Disassembler:
     """An nvdisasm."""
 
     path: Path
-    version: str
-    """Version, such as "V13.5.37"."""
+    version: str  # version, such as "V13.5.37"
 
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
         """Return the instructions of each kernel by its name; InfrastructureError if it refuses."""

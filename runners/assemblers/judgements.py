@@ -21,12 +21,10 @@ from runners.ptx_text import CUBIN_HEADER_BYTES, is_cubin, opening
 
 _TYPES = {"r": "b32", "f": "f32", "d": "f64", "h": "b16", "p": "pred"}
 """PTX type of the registers with each prefix."""
-_SINGLE = {"addr": "b64", "stride": "b32"}
-"""PTX type of the registers that have no number."""
+_SINGLE = {"addr": "b64", "stride": "b32"}  # PTX type of the registers that have no number
 _TILE = ".shared .align 128 .b8 tile[4096];"
 """The shared buffer: aligned for the largest fragment (PTX ISA 9.7.14.4.2), 16 x 16 of 16 bytes."""
-_ABOVE = "// the instruction:"
-"""Comment on the line above the instruction of a minimal module."""
+_ABOVE = "// the instruction:"  # comment on the line above the instruction of a minimal module
 MARKER = "warpfuzz_marker;"
 """A line that every assembler rejects: the sign in its output that it read a file to the end."""
 _PARAMETERS = ".param .u64 results"
@@ -68,8 +66,7 @@ _NUMBER = re.compile(r"(?<![\dC])\d+(?:\.\d+)?")
 _SIGNAL_CODES = range(129, 192)
 """A shell reports that a signal ended a program as 128 + its number (POSIX.1-2017, 2.8.2); ptxas
 itself exits with 255 (11.7 to 13.5, 2026-11)."""
-_STRANGE_LINES = 20
-"""Lines of no known kind that a verdict keeps."""
+_STRANGE_LINES = 20  # lines of no known kind that a verdict keeps
 
 
 # Modules
@@ -306,8 +303,7 @@ class ToolVerdict:
     outcome: Response
     messages: tuple[str, ...] = ()
     """Errors, in order, without the place; warnings where it was accepted."""
-    ending: str = "exit code 0"
-    """How the process ended, in words."""
+    ending: str = "exit code 0"  # how the process ended, in words
 
     @cached_property
     def normalised(self) -> str:

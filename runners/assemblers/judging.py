@@ -37,21 +37,16 @@ from runners.assemblers.judgements import (
 from runners.folders import check_space, temporary_folder, writing
 from runners.ptx_text import header
 
-DEADLINE_SECONDS = 5.0
-"""Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
-_REMEMBERED = 200_000
-"""Judgements, of about 1 kB."""
-_BATCH = 8192
-"""Instructions that are sifted at a time: bounds memory, and the files in the folder."""
+DEADLINE_SECONDS = 5.0  # time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)
+_REMEMBERED = 200_000  # judgements, of about 1 kB
+_BATCH = 8192  # instructions that are sifted at a time: bounds memory, and the files in the folder
 _FILES_AT_ONCE = 2048
-_PER_FILE, _MOST_PER_FILE = 16, 32
-"""Instructions of a file, where sifting starts from, and at most."""
+_PER_FILE, _MOST_PER_FILE = 16, 32  # instructions of a file, where sifting starts from, and at most
 _OFTEN, _SELDOM = 0.25, 0.05
 """Shares of instructions to be parsed again from which on files get shorter, and longer below."""
 _STALL_SECONDS = 2.0
 """2,048 files of 32 instructions take ptxas 13.5 a second; it prints all the while."""
-_ENDING = "exit code 255"
-"""What ptxas alone would end with (11.7 to 13.5, 2026-11)."""
+_ENDING = "exit code 255"  # what ptxas alone would end with (11.7 to 13.5, 2026-11)
 _PER_ENTRY = 8
 _SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
 """An instruction takes below 2 ms; a group that is stopped early is halved."""

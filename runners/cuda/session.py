@@ -20,7 +20,7 @@ from runners import ledger
 from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import Kernel, ScreeningKernel
+from runners.kernels import Kernel, ScreeningKernel, parameters_at
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
@@ -256,20 +256,16 @@ class Session:
         warps, launch = kernel.warps_per_block, kernel.launch
         if launch is None:
             function.prepared_async_call(
-                (-(-images // warps), 1),
-                (LANES * warps, 1, 1),
-                stream,
-                int(images_there),
-                int(sms_there),
-                images,
-            )
+                (-(-images // warps), 1), (LANES * warps, 1, 1), stream, int(images_there),
+                int(sms_there), images,
+            )  # fmt: skip
         else:
             for image in range(images):
                 function.prepared_async_call(
                     launch.grid,
                     launch.block,
                     stream,
-                    launch.parameters_at(int(images_there) + image * kernel.image_bytes),
+                    parameters_at(launch, int(images_there) + image * kernel.image_bytes),
                     shared_size=launch.shared_bytes,
                 )
         driver.memcpy_dtoh_async(destination, images_there, stream)
@@ -327,13 +323,9 @@ class Session:
             driver.memcpy_htod_async(book, self._blank, stream)
             begin.record(stream)
             function.prepared_async_call(
-                (launch.blocks, 1),
-                (LANES * kernel.warps_per_block, 1, 1),
-                stream,
-                *(int(address) for address in (*images, book, scratch)),
-                launch.count,
-                launch.limit,
-            )
+                (launch.blocks, 1), (LANES * kernel.warps_per_block, 1, 1), stream,
+                *(int(address) for address in (*images, book, scratch)), launch.count, launch.limit,
+            )  # fmt: skip
             end.record(stream)
             driver.memcpy_dtoh_async(head, book, stream)
             copied = driver.Event(driver.event_flags.BLOCKING_SYNC)

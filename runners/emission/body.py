@@ -48,10 +48,8 @@ _BASES = {
     ("shared", ""): "%shared_generic",
 }  # fmt: skip
 """Base registers, by the space of the buffer and the spelling of the state space."""
-_WIDEST = 16
-"""Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
-_UNROLLED = 8
-"""Most rounds of one copy that are written out; more become a loop."""
+_WIDEST = 16  # bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`
+_UNROLLED = 8  # most rounds of one copy that are written out; more become a loop
 _VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
 """Types of what one lane can move at a time, by their bytes."""
 # `.rn` is written out: without it a compiler may contract mul and add into fma (PTX ISA, Floating

@@ -37,8 +37,7 @@ from runners.emission.body import pieces, progression, signs
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule
 
-POINTER_BYTES = 32
-""""mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""
+POINTER_BYTES = 32  # "mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)
 _STRIDE_BYTES = 16
 """ldm "must be a multiple of 8 for __half element type or multiple of 4 for float element type
 (i.e., multiple of 16 bytes in both cases)" (load_matrix_sync); taken for every type."""

@@ -56,10 +56,8 @@ _OPERATIONS = {
     Operation.NEGATE: 2, Operation.NOT: 2, Operation.MULTIPLY: 3, Operation.ADD: 4,
 }  # fmt: skip
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
-_DOT_WORDS = 37
-"""Words of a dot product, which the interpreter keeps where it decodes."""
-_QUICK_BITS = 31
-"""A block's terms, summed, have to fit into 32 bits with their sign."""
+_DOT_WORDS = 37  # words of a dot product, which the interpreter keeps where it decodes
+_QUICK_BITS = 31  # a block's terms, summed, have to fit into 32 bits with their sign
 _MASK = (1 << 32) - 1
 
 
@@ -69,8 +67,7 @@ class Encoded:
 
     words: NDArray[np.uint32]
     image_bytes: int
-    work_bytes: int
-    """Memory of one warp, the image included."""
+    work_bytes: int  # memory of one warp, the image included
 
 
 def encode(program: Program, model: Model) -> Encoded:

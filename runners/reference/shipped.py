@@ -25,18 +25,14 @@ from runners.protocol import Images
 from runners.reference.encoding import Encoded
 from runners.reference.self_check import Compared, nothing_found
 
-SOURCE = Path(__file__).with_name("interpreter.cu")
-"""Text of the interpreter, CUDA C++ and C++."""
-INCLUDED = SOURCE.with_name("contents.h")
-"""Text of the contents, which it includes."""
+SOURCE = Path(__file__).with_name("interpreter.cu")  # text of the interpreter, CUDA C++ and C++
+INCLUDED = SOURCE.with_name("contents.h")  # text of the contents, which it includes
 _SHIPPED = Path(__file__).with_name("interpreter.ptx.gz")
 _HEADER = ".version 7.0\n.target sm_70\n"
 """Nothing in the text needs more: ptxas 11.7 assembles it so for sm_70 (2026-11-23)."""
-_DEADLINE = 300.0
-"""Seconds that a compiler may take: nvcc 13.0 takes 4, g++ 12 takes 2 (2026-11)."""
+_DEADLINE = 300.0  # seconds that a compiler may take: nvcc 13.0 takes 4, g++ 12 takes 2 (2026-11)
 _COMPILERS = ("g++", "c++", "clang++")
-_ALIGNMENT = 64
-"""Bytes; more than the interpreter loads at once."""
+_ALIGNMENT = 64  # bytes; more than the interpreter loads at once
 
 
 def shipped() -> str:

@@ -157,7 +157,7 @@ def outcome(
     with CampaignStore(corpus.path) as store, FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
-            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load()[0],
+            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load(),
         )  # fmt: skip
         status = campaign.run()
     families = {(one.bucket.key, one.cases, one.kind) for one in status.families}
