@@ -16,16 +16,17 @@ from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,
     VERSION,
+    WHEELS,
     Toolchain,
     ToolOrigin,
     each,
+    fetched_folders,
     parted,
     places,
     version_order,
 )
+from runners.toolchains import fetched as fetched_wheels
 from runners.variants import PLAIN, Variant, split_variant
-from runners.wheels import WHEELS, fetched_folders
-from runners.wheels import fetched as fetched_wheels
 
 T = TypeVar("T", bound=Toolchain)
 

@@ -556,7 +556,6 @@ def _write_report(result: GateResult, seconds: float) -> None:
 
 
 def _evidence(result: GateResult) -> list[dict[str, Any]]:
-    """Return how much was executed, only compiled, and not tried by both."""
     ways = Counter(
         2 if item.standing is Standing.SKIPPED else int(not is_runnable(item.entry))
         for item in result.items

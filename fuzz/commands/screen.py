@@ -380,7 +380,6 @@ _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "lev
 
 
 def _screen_fleet(options: Screen, fleet: str) -> bool:
-    """Screen; tell whether something differed that is not known."""
     check_conflicts(options, "screen --fleet")
     runner = hardware_runner(options.runner)
     words, files = _fleet_arguments(options, runner)

@@ -181,7 +181,6 @@ class FleetPool(WorkerPool):
         return events
 
     def _exchange(self) -> None:
-        """Send what there is to be sent to everybody who listens."""
         now, gather = time.monotonic(), _POLL_OF_AN_ACTOR * len(self._actors)
         for actor in list(self._actors.values()):
             if actor.call is None:
@@ -358,7 +357,6 @@ class FleetPool(WorkerPool):
             self._call(actor, "begin")
 
     def _look(self) -> None:
-        """Find out which nodes went and came."""
         before, now = self._nodes or {}, self._cluster.hosts()
         came = THERE if self._nodes is None else JOINED
         self._nodes = dict(now)
