@@ -60,7 +60,8 @@ _ADDRESSES = (
     _text("copy-vector-end", r"^st\..*\.v[24]\.", rw.vector_end_repeated(1),
           "a vector store repeats its last but one register in the last one's place",
           guilty=("storing registers",)),
-    _text("store-missing", _STORE, rw.removed, "wmma.store.d is left out"),
+    _text("store-missing", _STORE, lambda store: f"// {store.opcode} is missing",
+          "wmma.store.d is left out"),
 )  # fmt: skip
 
 _REGISTERS = (
@@ -94,7 +95,8 @@ _QUALIFIERS = (
     _text("rounding-dropped", r"^wmma\.mma.*\.r[zmp]\.f64",
           rw.opcode_changed(r"\.r[zmp]\.f64\.", ".f64."),
           "f64 wmma.mma rounds to nearest whatever is given"),
-    _text("rounding-turned-round", r"^wmma\.mma.*\.r[mp]\.f64", rw.rounding_turned_round,
+    _text("rounding-turned-round", r"^wmma\.mma.*\.r[mp]\.f64",
+          rw.opcode_changed(r"(?<=\.r)[mp]\b", lambda found: {"m": "p", "p": "m"}[found[0]]),
           "f64 wmma.mma rounds down for up and up for down"),
     _text("rounding-to-zero", r"^wmma\.mma.*\d(?:\.rn)?\.f64\.f64\.f64\.f64$",
           rw.opcode_changed(r"(?:\.rn)?\.f64\.f64\.f64\.f64$", ".rz.f64.f64.f64.f64"),

@@ -231,8 +231,8 @@ def access_of(opcode: str) -> tuple[int, int]:
     return _BITS[words[-1]], columns if "row" in words else rows
 
 
-def opcode_changed(old: str, new: str) -> Edit:
-    """Replace part of the opcode, found by a pattern."""
+def opcode_changed(old: str, new: str | Callable[[re.Match[str]], str]) -> Edit:
+    """Replace parts of the opcode, found by a pattern."""
     return lambda statement: statement.put(opcode=re.sub(old, new, statement.opcode))
 
 
@@ -329,12 +329,6 @@ def layout_flipped(index: int = 0) -> Edit:
         return statement.put(opcode=".".join(words))
 
     return edit
-
-
-def rounding_turned_round(statement: Statement) -> str:
-    """Round down for up, and up for down."""
-    words = [{"rm": "rp", "rp": "rm"}.get(word, word) for word in statement.opcode.split(".")]
-    return statement.put(opcode=".".join(words))
 
 
 def _stride_operand(statement: Statement) -> str:
@@ -529,11 +523,6 @@ def first_register_missed(statement: Statement) -> str | None:
     words = statement.opcode.split(".")
     bits = "b64" if words[-1].endswith("64") else "b32"
     return f"{statement.guard}mov.{bits} {target}, {origin};" if target != origin else " "
-
-
-def removed(statement: Statement) -> str:
-    """Take a statement out."""
-    return f"// {statement.opcode} is missing"
 
 
 def second_load_reads_first(ptx: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from runners.simulated import floating
+from runners.simulated.integers import LOGIC, ORDERED
 from runners.simulated.operands import SINK, OperandReader
 from runners.simulated.scalar import Qualifiers, written
 from runners.simulated.silicon import Layout, RowUnit, gather, layout_of, scatter
@@ -184,11 +185,8 @@ _SUMS_SINCE = {"bf16": 90, "bf16x2": 90}
 """Target that has the sum of a type (9.7.13.5, Target ISA Notes), where that is above sm_70."""
 _ATOMIC: dict[str, Callable[..., Any]] = {
     "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
+    **ORDERED,
+    **LOGIC,
     "exch": lambda _, new: new,
     "cas": lambda old, wanted, new: np.where(old == wanted, new, old),
     "inc": lambda old, top: np.where(old >= top, 0, old + old.dtype.type(1)),

@@ -42,6 +42,7 @@ _DEEPEST_CALL = 64  # calls inside each other
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
+_NAMES = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%.]*")
 Parts = Sequence[Name | ImmediateText]
 
 
@@ -200,9 +201,9 @@ class _Linker:
         if entry is None:
             if len(kept) >= _KEPT:
                 kept.clear()
-            entry = kept[instruction.whole] = operands.names(), dict[Any, Decoded]()
-        names, by_meaning = entry
-        meaning = None if names is None else operands.meaning(names)
+            names = dict.fromkeys(_NAMES.findall(instruction.text, len(instruction.opcode)))
+            entry = kept[instruction.whole] = tuple(names), dict[Any, Decoded]()
+        meaning, by_meaning = operands.meaning(entry[0]), entry[1]
         if meaning is not None and (known := by_meaning.get(meaning)) is not None:
             return cast("Decoded", known)
         found: Decoded

@@ -19,9 +19,9 @@ RAW = "b16 b32 b64"
 _LONG_RAW = "b32 b64"
 _WORD = "u32 s32"
 ANY = f"{RAW} {WORDS} f32 f64"
-_LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
-_ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
-_LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
+ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 COMPARE: dict[str, np.ufunc] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
@@ -30,10 +30,10 @@ COMPARE: dict[str, np.ufunc] = {
 
 op("selp", ".type d, a?, b?, c:pred", type=ANY)(lambda _, a, b, c: np.where(c, a, b))
 # Arithmetic (9.7.1, 9.7.2).
-ops(".type d, a, b", _LINEAR | _ORDERED, type=WORDS)
+ops(".type d, a, b", LINEAR | ORDERED, type=WORDS)
 op("mul.lo", ".type d, a, b", type=WORDS)(np.multiply)
 op("add", ".type d, a, b", type="u16x2 s16x2")(np.add)
-ops(".type d, a, b", _ORDERED, type="u16x2 s16x2")
+ops(".type d, a, b", ORDERED, type="u16x2 s16x2")
 ops(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64")
 op("mad.lo", ".type d, a, b, c", type=WORDS)(lambda _, a, b, c: a * b + c)
 op("sad", ".type d, a, b, c", type=WORDS)(lambda _, a, b, c: np.where(a > b, a - b, b - a) + c)
@@ -58,10 +58,10 @@ def _without_negatives(compute: np.ufunc) -> Compute:
     return lambda _, a, b: np.maximum(compute(a, b), a.dtype.type(0))
 
 
-ops(".sat.s32 d, a, b", {name: _saturating(f) for name, f in _LINEAR.items()})
+ops(".sat.s32 d, a, b", {name: _saturating(f) for name, f in LINEAR.items()})
 ops(
     ".relu.type d, a, b",
-    {name: _without_negatives(f) for name, f in _ORDERED.items()},
+    {name: _without_negatives(f) for name, f in ORDERED.items()},
     type="s32 s16x2",
 )
 
@@ -169,7 +169,7 @@ def _dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
 
 
 # Bits (9.7.1, 9.7.8, 9.7.9.7).
-ops(".type d, a, b", _LOGIC, type=f"pred {RAW}")
+ops(".type d, a, b", LOGIC, type=f"pred {RAW}")
 op("not", ".type d, a", type=f"pred {RAW}")(np.invert)
 op("cnot", ".type d, a", type=RAW)(lambda _, a: (a == 0).astype(a.dtype))
 op("shl", ".type d, a, b:u32", type=RAW)(lambda _, a, b: a << _amount(a, b))

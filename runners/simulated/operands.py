@@ -193,23 +193,6 @@ class OperandReader:
         self.instruction, self.frame = instruction, frame
         self.line, self.silicon = instruction.line, frame.silicon
 
-    def names(self) -> tuple[str, ...] | None:
-        """Return the names in the operands; None for calls and pairs."""
-        found: list[str] = []
-        for operand in self.instruction.operands:
-            match operand:
-                case Name():
-                    found.append(operand.text)
-                case Address():
-                    found.append(operand.base or SINK)
-                case VectorText():
-                    found += [part.text for part in operand.parts if isinstance(part, Name)]
-                case ImmediateText():
-                    pass
-                case _:
-                    return None
-        return tuple(dict.fromkeys(found))
-
     def meaning(self, names: Iterable[str]) -> tuple[object, ...] | None:
         """Return what names stand for; with the text, all that a decoder is told.
 

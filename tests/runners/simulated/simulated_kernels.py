@@ -4,6 +4,7 @@ The tables are copied from PTX ISA 9.7.14.4.1 and .5, apart from the device's ow
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +24,12 @@ WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
 
 # Registers of A, B and C or D fragments by element type and shape.
 FRAGMENTS = {
-    ("f16", "m16n16k16"): (8, 8),
-    ("f16", "m8n32k16"): (8, 8),
-    ("f16", "m32n8k16"): (8, 8),
-    ("bf16", "m16n16k16"): (4, 4),
-    ("bf16", "m8n32k16"): (2, 8),
-    ("bf16", "m32n8k16"): (8, 2),
-    ("s8", "m16n16k16"): (2, 2),
-    ("s8", "m8n32k16"): (1, 4),
-    ("s8", "m32n8k16"): (4, 1),
-    ("u8", "m16n16k16"): (2, 2),
-    ("u8", "m8n32k16"): (1, 4),
-    ("u8", "m32n8k16"): (4, 1),
+    **{("f16", shape): (8, 8) for shape in WIDE},
+    **dict(zip([("bf16", shape) for shape in WIDE], [(4, 4), (2, 8), (8, 2)], strict=True)),
+    **dict(zip([("s8", shape) for shape in WIDE], [(2, 2), (1, 4), (4, 1)], strict=True)),
+    **dict(zip([("u8", shape) for shape in WIDE], [(2, 2), (1, 4), (4, 1)], strict=True)),
     ("tf32", "m16n16k8"): (4, 4),
-    ("f64", "m8n8k4"): (1, 1),
-    ("s4", "m8n8k32"): (1, 1),
-    ("u4", "m8n8k32"): (1, 1),
+    **dict.fromkeys([("f64", "m8n8k4"), ("s4", "m8n8k32"), ("u4", "m8n8k32")], (1, 1)),
     ("b1", "m8n8k128"): (1, 1),
 }
 ACCUMULATORS = {"f16": 4, "f32": 8, "s32": 8, "f64": 2}
@@ -91,40 +82,24 @@ class Variant:
 
 
 def _variants() -> list[Variant]:
-    orders = [(a, b) for a in ("row", "col") for b in ("row", "col")]
-    rows = [
-        Variant(shape=shape, a=a, b=b, kind="f16", d=d, c=c)
-        for shape in WIDE
-        for a, b in orders
-        for d in ("f16", "f32")
-        for c in ("f16", "f32")
-    ]
-    rows += [
-        Variant(shape=shape, a=a, b=b, kind=kind, d="s32", c="s32", satfinite=satfinite)
-        for shape in WIDE
-        for a, b in orders
-        for kind in ("s8", "u8")
-        for satfinite in (False, True)
-    ]
-    rows += [
-        Variant(shape=shape, a=a, b=b, kind="bf16", d="f32", c="f32")
-        for shape in WIDE
-        for a, b in orders
-    ]
-    rows += [Variant(shape="m16n16k8", a=a, b=b, kind="tf32", d="f32", c="f32") for a, b in orders]
-    rows += [
-        Variant(shape="m8n8k4", a=a, b=b, kind="f64", d="f64", c="f64", rounding=rounding)
-        for a, b in orders
-        for rounding in ("", "rn", "rz", "rm", "rp")
-    ]
-    narrow = {"a": "row", "b": "col", "d": "s32", "c": "s32"}
-    rows += [
-        Variant(shape="m8n8k32", kind=kind, satfinite=satfinite, **narrow)
-        for kind in ("s4", "u4")
-        for satfinite in (False, True)
-    ]
-    rows += [Variant(shape="m8n8k128", kind="b1", op=op, **narrow) for op in ("xor", "and")]
-    return rows
+    orders = [{"a": a, "b": b} for a, b in product(("row", "col"), repeat=2)]
+    s32, narrow = {"d": "s32", "c": "s32"}, {"a": "row", "b": "col", "d": "s32", "c": "s32"}
+    halves, rounded, both = ("f16", "f32"), ("", "rn", "rz", "rm", "rp"), (False, True)
+    f32 = {"d": "f32", "c": "f32"}
+    return [
+        *(Variant(shape=shape, kind="f16", d=d, c=c, **order)
+          for shape, order, d, c in product(WIDE, orders, halves, halves)),
+        *(Variant(shape=shape, kind=kind, satfinite=satfinite, **s32, **order)
+          for shape, order, kind, satfinite in product(WIDE, orders, ("s8", "u8"), both)),
+        *(Variant(shape=shape, kind="bf16", **f32, **order)
+          for shape, order in product(WIDE, orders)),
+        *(Variant(shape="m16n16k8", kind="tf32", **f32, **order) for order in orders),
+        *(Variant(shape="m8n8k4", kind="f64", d="f64", c="f64", rounding=rounding, **order)
+          for order, rounding in product(orders, rounded)),
+        *(Variant(shape="m8n8k32", kind=kind, satfinite=satfinite, **narrow)
+          for kind, satfinite in product(("s4", "u4"), both)),
+        *(Variant(shape="m8n8k128", kind="b1", op=op, **narrow) for op in ("xor", "and")),
+    ]  # fmt: skip
 
 
 VARIANTS = _variants()

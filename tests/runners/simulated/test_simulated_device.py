@@ -110,31 +110,27 @@ def load_a(offset: int, stride: int = 16) -> str:
     return f"    add.s64 %rd10, %rd2, {offset};\n" + LOAD_A.format(names, stride)
 
 
-@pytest.mark.parametrize(("offset", "traps"), [(0, False), (4, False), (1, True), (2, True)])
-def test_a_base_address_is_a_multiple_of_four(offset: int, traps: bool) -> None:
-    # Measured on an H200: multiples of 4 work, 1 and 2 raise "misaligned address".
+def load_bytes(stride: int) -> str:
+    return f"    wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {{%a0, %a1}}, [%rd2], {stride};"
+
+
+@pytest.mark.parametrize(
+    ("body", "traps"),
+    [
+        # Of a base address multiples of 4 work, 1 and 2 raise "misaligned address".
+        *((load_a(offset), offset % 4 > 0) for offset in (0, 4, 1, 2)),
+        # Short and odd strides of halves give overlapping rows.
+        *((load_a(0, stride), False) for stride in (0, 1, 8, 15, 17)),
+        # Rows of bytes start at multiples of four.
+        *((load_bytes(stride), stride == 18) for stride in (16, 20, 18)),
+    ],
+)
+def test_addresses_and_strides_are_aligned_as_an_h200_wants_them(body: str, traps: bool) -> None:
     if traps:
-        trap = trapped(load_a(offset), size=1024, registers=A_REGISTERS)
-        assert trap.kind is TrapKind.MISALIGNED
-        assert trap.warps == tuple(range(6))
+        trap = trapped(body, size=1024, registers=A_REGISTERS)
+        assert (trap.kind, trap.warps) == (TrapKind.MISALIGNED, tuple(range(6)))
     else:
-        launch(load_a(offset), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
-
-
-@pytest.mark.parametrize("stride", [0, 1, 8, 15, 17])
-def test_short_and_odd_strides_of_halves_run(stride: int) -> None:
-    # Measured on an H200: they give overlapping rows.
-    launch(load_a(0, stride), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
-
-
-@pytest.mark.parametrize(("stride", "traps"), [(16, False), (20, False), (18, True)])
-def test_rows_of_bytes_start_at_multiples_of_four(stride: int, traps: bool) -> None:
-    # Measured on an H200: stride 18 raises "misaligned address".
-    body = f"    wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {{%a0, %a1}}, [%rd2], {stride};"
-    if traps:
-        assert trapped(body, size=512, registers=A_REGISTERS).kind is TrapKind.MISALIGNED
-    else:
-        launch(body, np.zeros((6, 512), np.uint8), registers=A_REGISTERS)
+        launch(body, np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
 
 
 @pytest.mark.parametrize("stride", [0x1000_0000, 0xFFFF_FFFF])

@@ -117,9 +117,6 @@ def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
         # Whole words are no halves.
         "set.eq.f32.f16x2 %r20, %r7, %r7;",
         "vadd2.u32.u32.u32.sat.add %r20, %r7, %r7, %r7;",
-        "vadd.u32.u32.u32.add %r20.b0, %r7, %r7, %r7;",
-        "vadd.u32.u32.u32 %r20.b0, %r7, %r7;",
-        "vsub4.u32.u32.u32 %r20.b12, %r7, %r7, %r7;",
         "cvt.ftz.f64.f16 %rd10, %h1;",
         "cvt.sat.u64.u32 %rd10, %r7;",
     ],
