@@ -29,7 +29,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion
 from oracle.program.program import Program
 from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS, Compiler, CompilerLimits, DriverCompiler
-from runners.folders import cache_folder, disk_full, temporary_folder, writing
+from runners.folders import cache_folder, temporary_folder, writing
 from runners.processes import Tool, helper
 
 VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
@@ -413,8 +413,6 @@ def _downloaded(wanted: str, folder: Path, options: Sequence[str], what: str) ->
             f"this Python ({sys.executable}) has no pip to fetch with; install it (`python -m "
             "ensurepip`), or give the path of a compiler that is here"
         )
-    if "No space left" in told:
-        raise disk_full(folder)
     offered = _OFFERED.search(told)
     if offered and offered[1].strip() not in ("", "none"):
         raise UsageError(

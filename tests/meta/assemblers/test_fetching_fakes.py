@@ -153,7 +153,7 @@ def test_every_llvm_that_the_page_names_can_be_fetched():
             "print('ERROR: No matching distribution found for x')\nsys.exit(1)",
             "pip could not download .*No matching distribution.*check the network",
         ),
-        ("print('ERROR: [Errno 28] No space left on device'); sys.exit(1)", "no space is left"),
+        ("print('ERROR: [Errno 28] No space left on device'); sys.exit(1)", "No space left"),
         ("sys.exit(1)", "pip could not download .* it said 'nothing'"),
         ("pass", "pip could not download .* it said 'nothing'"),
     ],
