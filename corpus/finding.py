@@ -313,11 +313,8 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def finding_id(case: Case, digests: Mapping[str, str]) -> str:
     """Return the id of a case, a hash that does not depend on when, where or how it was made.
 
-    What counts: the kind, the text, target and PTX version, which runners in which versions and
-    with which options came to which outcome, and the files. What does not: times, seeds, the
-    identity (triage may learn), `KERNEL`, messages (they may name temporary files), the shrink
-    status, the version of warpfuzz and of the schema. `digests` has the SHA-256 of each file, in
-    hexadecimal.
+    What counts: kind, text, target, PTX version, runners with version, options and outcome, and the
+    files' SHA-256 (`digests`, hexadecimal) but for `KERNEL`. What does not: all else.
     """
     runners = sorted((*verdict.build, verdict.outcome) for verdict in case.runners)
     parts = (

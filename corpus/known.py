@@ -1,10 +1,8 @@
 """What is known: rows of a TOML file, and the findings of the record that ships.
 
-A row has an identity and the builds (compiler, version, level) that have it. A finding is known if
-each of its builds has it, by a row or because the record's finding of that identity fails with it
-too; else it is new, and `Known.like` says which one it resembles. Rows of schema 1, which users
-have, match a family's key and instructions by patterns. `answers.json` in `corpus/record` holds
-what each version of ptxas answered at -O3, as `ask` of `fuzz.findings.replay` puts it.
+A finding is known if each of its builds (compiler, version, level) has its identity by a row, or
+because the record's finding fails with it too; else it is new (`answers.json`: what ptxas said).
+Rows of schema 1, which users have, match a family's key and instructions by patterns.
 """
 
 from __future__ import annotations
@@ -75,11 +73,7 @@ def parse_range(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
 
 
 def within(version: str, bounds: str | None) -> bool:
-    """Whether a version, such as "V13.5.37", keeps all bounds; any does where there are none.
-
-    It is compared by as many numbers as a bound has: bounds name releases, and assemblers builds.
-    Numbers that it lacks count as zero; one without numbers keeps no bound. ValueError: no bounds.
-    """
+    """Whether a version, such as "V13.5.37", keeps all bounds, by as many numbers as each has."""
     asked, found = parse_range(bounds) if bounds else (), _VERSION.search(version)
     if not asked or found is None:
         return not asked
@@ -435,10 +429,7 @@ def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
 def mark_known(
     path: Path, finding: Finding, *, cause: str, evidence: str, until: date | None
 ) -> KnownRow:
-    """Add a row to a file: the identity of a finding, and the builds that it shows.
-
-    What stands in the file stays. `evidence` shows it beside the finding, until the day `until`.
-    """
+    """Add a row to a file: a finding's identity and builds, shown by `evidence`, until a day."""
     # The folder's lock, and not the file's, which is another one after each writing.
     with durable.explained("write", path), durable.exclusive(path.resolve().parent):
         before = f"schema = {SCHEMA}\n".encode()

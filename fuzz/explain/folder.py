@@ -1,7 +1,4 @@
-"""The folder that reproduces a finding: its page, programs that run its kernel, machine code.
-
-`repro.cu` and `repro.py` need nothing of warpfuzz.
-"""
+"""The folder that reproduces a finding; `repro.cu` and `repro.py` need nothing of warpfuzz."""
 
 from __future__ import annotations
 
@@ -74,8 +71,7 @@ def write_reproduction(
 ) -> tuple[str, ...]:
     """Write the folder of a finding, and return the names of its files in alphabetical order.
 
-    Raises UsageError if the folder holds other files, or the finding nothing to reproduce, and
-    InfrastructureError if a file of the finding is broken, or the folder cannot be written.
+    UsageError: it holds other files, or nothing is to reproduce. InfrastructureError: the disk.
     """
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
@@ -104,11 +100,7 @@ def write_reproduction(
 def reproduction(
     entry: Entry, *, disassembler: Disassembler | None = None, bisected: Path | None = None
 ) -> dict[str, bytes]:
-    """Return the files of a finding's folder, by name.
-
-    `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
-    compiler does.
-    """
+    """Return the files of a finding's folder by name; `bisected`: what `bisect --json` printed."""
     asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
     machine: Sequence[Block] = ()
     about = dict(_NAMES)
@@ -313,11 +305,7 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
 
 
 def pair_of(asked: Sequence[Asked]) -> tuple[Asked, Asked] | None:
-    """Return a compiler that is wrong and one that is right, as near to each other as there are.
-
-    Neighbouring versions at one level tell more than levels of one version, and high levels more
-    than low ones. None where there is no such pair.
-    """
+    """Return a compiler that is wrong and one that is right, as near to each other as there are."""
     versions = list(dict.fromkeys(one.version for one in asked))
 
     def distance(pair: tuple[Asked, Asked]) -> tuple[bool, int, int]:

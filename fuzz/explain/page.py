@@ -63,11 +63,9 @@ def page_of(
     asked: Sequence[Asked] = (),
     here: Sequence[Block] | None = None,
 ) -> Document:
-    """Return the page of a finding.
+    """Return the page of a finding, with where machine code parts, and what each ptxas did.
 
-    It has where the machine code of builds parts, what each ptxas did where more is known than the
-    finding has, and how it is run in the folder that the page lies in, which may be sent to
-    somebody; None: it lies in none, and names the finding's own.
+    `here` says how it is run in the folder that the page lies in, which may be sent to somebody.
     """
     finding, gives, sent = entry.finding, "", here is not None
     kernel = entry.read(KERNEL).decode(errors="replace") if KERNEL in finding.files else ""

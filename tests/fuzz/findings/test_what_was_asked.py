@@ -67,7 +67,9 @@ def summary(out: str) -> Any:
     return json.loads(out.splitlines()[-1])["summary"]
 
 
-@pytest.mark.parametrize(("command", "kind"), [("false", "compile failure"), ("sed s/ret;//", "")])
+@pytest.mark.parametrize(
+    ("command", "kind"), [("false", "compile failure"), ("sed 's/ret;//'", "")]
+)
 def test_what_failed_is_neither_compared_nor_accepted(
     program: Entry, command: str, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
