@@ -22,8 +22,7 @@ _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TEMPORARY = ".tmp-"  # what the name of a temporary folder starts with
 FILE_BYTES = 64 << 20  # most bytes of one file of a finding: four images of the largest program
 DESCRIPTION_BYTES = 4 << 20
-"""Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
-JSON takes 40 times its size in memory."""
+"""Most bytes of a description; the longest of a campaign had 18 KB (2026-11)."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 

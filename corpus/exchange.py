@@ -44,8 +44,7 @@ class CauseGroup(NamedTuple):
 
     identity: Identity
     members: tuple[Entry, ...]
-    """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
-    never empty."""
+    """The worst kind first, the smallest of each kind first (`Finding.size`); never empty."""
 
     @property
     def kind(self) -> Kind:
@@ -227,8 +226,7 @@ DIRECTORY_BYTES = 16 << 20
 """Most bytes of an archive's list of its files, which is held in memory: about 150,000 files."""
 _PLACE = re.compile(rf"(?:{store.FINDINGS}|{store.RAW})/([^/]+)/([^/]+)")
 _END, _LOCATOR, _ENDING_BYTES = b"PK\x05\x06", b"PK\x06\x07", 0xFFFF + 22 + 20
-"""Signatures of the end of central directory record and of the locator of its ZIP64 form, and most
-bytes of both with a comment (APPNOTE.TXT, 4.3.16 and 4.3.15)."""
+"""Ends of a ZIP file and of its ZIP64 form, and most bytes of both (APPNOTE.TXT, 4.3.15-16)."""
 
 
 def is_archive(path: Path) -> bool:

@@ -46,11 +46,8 @@ _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1  # version of what is written here
 _LEFT_OUT = ("address", "computed")
-"""Fields that are left out where they are None or empty: programs without them keep their bytes,
-by which findings are named."""
-_BYTES = 1 << 20
-"""Most bytes of a program's file: a step takes about 400, and a program has at most
-`oracle.program.program.MAX_WORK`."""
+"""Left out where they are None or empty: programs without them keep their bytes and ids."""
+_BYTES = 1 << 20  # most bytes of a program's file; a step takes about 400
 
 
 def encode_program(program: Program) -> bytes:
@@ -131,8 +128,7 @@ def _named(action: str) -> str:
 
 _Kind = tuple[Callable[..., Any], Mapping[str, Any], Collection[str]]
 _KINDS: dict[str, dict[str, _Kind]] = {"step": {}, "statement": {}}
-"""By name: what makes a row, the types of its fields (of a form, its mnemonic), and which of them
-may be left out."""
+"""By name: what makes a row, the types of its fields, and which of them may be left out."""
 
 
 class _Matrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

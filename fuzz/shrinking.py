@@ -288,8 +288,7 @@ Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 """What becomes of some subjects, one for one; None: a match."""
 
 _AT_ONCE = 64
-"""Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
-one (measured, f16 m16n16k16, 2026-11)."""
+"""Candidates of one batch; on the simulated device 64 images cost as 10 launches of one (2026-11)."""
 _FEW_AT_ONCE = 4  # candidates that are tried at once if a failing run is costly
 _BYTES_AT_ONCE = 1 << 26  # most bytes of the images of one batch
 _MODULES = 256  # modules that are kept
@@ -305,8 +304,7 @@ class Trials:
         self.best = self.first = Example(program=subject.program, image=subject.image)
         self.tried = 0  # subjects whose verdicts were asked for
         self.status = ShrinkStatus.FLAKY
-        """COMPLETE if nothing can be taken away any more, CAPPED if the time was over before that
-        was known, FLAKY until what is left has failed every time by itself."""
+        """CAPPED if the time was over, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
         self._alone: set[tuple[Program, bytes]] = set()  # examples that failed by themselves

@@ -70,9 +70,7 @@ class Culprit:
     """What experiments show to be wrong, and a program that shows it."""
 
     instructions: tuple[str, ...]
-    """As PTX spells them, or other steps in words, those that tell most first; with what they are
-    restricted to, such as "mma.sync of 8-bit floats". Several where only all together are wrong, or
-    nothing that a program sees tells them apart."""
+    """As PTX spells them, or steps in words, most telling first."""
     condition: str = ""  # without which it is right
     form: Form | None = None  # the instruction in which operands share registers
     together: bool = False
@@ -483,8 +481,7 @@ CONTROL = Culprit(instructions=("branch or loop",))
 """What decides which steps are taken, and how often."""
 COPY = Culprit(instructions=("copy",))
 _WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
-"""Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
-however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
+"""Bytes of a register, of an access, and copied without a loop (`runners.emission.body`)."""
 
 
 def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:

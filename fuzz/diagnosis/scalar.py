@@ -58,11 +58,9 @@ LEFT, ENTERED = " that lanes leave", " entered within its body"
 _CONSTANTS = "with constants"
 _MOST_NAMED = 4  # instructions that a name lists
 _SMALL, _MOST_TRIED, _MOST_TIMES = 24, 64, 16
-"""Statements of code that was made smaller, at most; instructions that are tried, of which it has a
-few; and contents of one of them: what it met first."""
+"""Statements of small code, instructions that are tried, and contents of each, at most."""
 _MOST_ALIKE, _AT_ONCE = 24, 16
-"""Instructions of one first word that are tried: setp and cvt have hundreds. Trials that are
-compiled together; what follows a wrong one is compiled in vain."""
+"""Instructions of one first word that are tried, and trials that are compiled together."""
 _KEPT = 500  # number of the first register that holds what an instruction gave: code has fewer
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it: neither is part of a name."""

@@ -39,8 +39,7 @@ _ALIGNMENT = 256
 """Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
 MOST_BYTES = 64 << 20  # most bytes of an image, and of a buffer
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
-"""Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
-blocks that the simulated device runs at once."""
+"""Threads of a block (CUDA C++ Programming Guide), and blocks that the simulated device runs."""
 MOST_SHARED = 0xC000
 """Shared memory of a block without asking the driver for more (the same tables)."""
 _MOST_PARAMETERS = 32764

@@ -47,13 +47,11 @@ from runners.simulated import TrapKind
 _GIVEN_UP = 8
 """Images without any result after which the others are not tried: one that hangs takes seconds."""
 REFERENCE_SECONDS = 60.0
-"""After which the simulated device is given no more images: of most kernels 64 take 2 s to 5 s, of
-eight blocks of 64 threads that loop 60 s (on one core, 2026-11-24)."""
+"""After which no more images are run; of most kernels 64 take 2 s to 5 s (2026-11-24)."""
 _NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
 _SAID_CHARACTERS = 200  # characters that are kept of the message of a runner that was not tried
 _MOST_FINDINGS = 4
-"""Most findings of one kernel: there are rarely more groups of compilers that agree with each
-other."""
+"""Most findings of one kernel; there are rarely more groups of compilers that agree."""
 _SLACK = 4
 """Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
 SIMULATED = "the simulated device"
@@ -77,8 +75,7 @@ class KernelDisagreement:
     actual: Image | None = None  # what it became; None where there is no result
     failure: Failure | None = None
     steady: bool = True
-    """Whether results came out again each time, those of who it is compared with, too, where the
-    simulated device does not say what must come out."""
+    """Whether results came out again each time, where the simulated device does not say which."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,9 +53,7 @@ Image = NDArray[np.uint8]
 _UNDECIDED = re.compile(
     r"%(?:clock|globaltimer|n?smid|n?warpid|gridid|pm\d|envreg|total_smem_size|aggr_smem_size)\w*"
     r"|\b(?:activemask|elect\.sync)\b|\b(?P<order>(?:atom|red)\b[\w.:]*\.add[\w.:]*\.b?f\d+x?\w*)"
-)
-"""What the device decides, or its compiler (PTX ISA 10, 9.7.13.9, 9.7.13.17), and sums whose
-rounding goes by an order that the ISA leaves open (9.7.13, atom and red)."""
+)  # what device or compiler decide (PTX ISA 10, 9.7.13.9, .17), and sums in an open order (9.7.13)
 _ROUNDED = re.compile(
     r"(?<![\w.])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )  # without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)
