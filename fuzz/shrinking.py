@@ -288,7 +288,7 @@ Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 """What becomes of some subjects, one for one; None: a match."""
 
 _AT_ONCE = 64
-"""Candidates of one batch; on the simulated device 64 images cost as 10 launches of one (2026-11)."""
+"""Candidates of one batch; 64 images cost as 10 launches of one on the simulated device."""
 _FEW_AT_ONCE = 4  # candidates that are tried at once if a failing run is costly
 _BYTES_AT_ONCE = 1 << 26  # most bytes of the images of one batch
 _MODULES = 256  # modules that are kept

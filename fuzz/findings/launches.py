@@ -1,16 +1,4 @@
-"""How a kernel with parameters of its own is launched, as a TOML file says it.
-
-    entry = "sum"                          # left out: the only one
-    grid = [4, 1, 1]                       # or a number
-    block = 128
-    shared = 1024                          # dynamic shared memory, bytes
-    [arguments]
-    n = 512
-    scale = 0.5
-    x = { bytes = 2048, type = "f32" }     # a buffer, and its pointer
-    index = { bytes = 512, type = "u32", below = 512 }
-    out = { bytes = 2048, type = "f32", fill = "zeros" }
-    "p+8" = 7                              # eight bytes into the parameter p
+"""How a kernel with parameters of its own is launched, as a TOML file says it (docs/judge.md).
 
 An image is all buffers behind each other, with bytes around each that are nobody's.
 """
