@@ -176,10 +176,7 @@ def _lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder until its owner dies; an OSError after `LOCK_SECONDS`.
-
-    On a file system without locks, one writer at a time is up to the user.
-    """
+    """Hold the lock of a folder, if its file system has any; an OSError after `LOCK_SECONDS`."""
     give_up = time.monotonic() + LOCK_SECONDS
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
@@ -203,10 +200,7 @@ def replace_file(path: Path, data: bytes, parent: Path) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file that a user asked for; what was there before stays until all of it is written.
-
-    A pipe or a device, such as /dev/stdout, is written to as it is.
-    """
+    """Give a file that a user asked for, whole or as it was; a pipe is written as it is."""
     with explained("write", path):
         if path.exists() and not path.is_file():
             with path.open("wb") as file:

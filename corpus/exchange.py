@@ -236,10 +236,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def opened_archive(path: Path) -> Iterator[Corpus]:
-    """Unpack an archive into a temporary folder, and open that as a corpus.
-
-    UsageError: it holds anything else, or more than `ARCHIVE_BYTES`. InfrastructureError: the disk.
-    """
+    """Unpack an archive into a temporary folder, and open that; UsageError: no such."""
     with (
         durable.explained("unpack", path),
         tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder,

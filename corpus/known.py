@@ -130,20 +130,18 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def fits(self, case: Case) -> bool:
         """Whether a case has this identity, whatever build shows it."""
-        identity = case.identity
+        identity, wanted = case.identity, self.instructions
+        # Their orders are tried one by one, 720 of six.
+        named = len(identity.instructions) == len(wanted) <= 6 and any(
+            all(map(_fits, wanted, some)) for some in permutations(identity.instructions)
+        )
         return (
             self.failure == identity.failure
             and _fits(self.condition, identity.condition)
             and _fits(self.message, identity.message)
-            and (self.instructions == ("*",) or self._names(identity.instructions))
+            and (self.instructions == ("*",) or named)
             and (self.program is None or any(_fits(self.program, i) for i in case.instructions))
             and within(case.ptx_version, self.ptx_versions)
-        )
-
-    def _names(self, instructions: tuple[str, ...]) -> bool:
-        # Their orders are tried one by one, 720 of six.
-        return len(instructions) == len(self.instructions) <= 6 and any(
-            all(map(_fits, self.instructions, some)) for some in permutations(instructions)
         )
 
     def covers(self, build: Build) -> bool:

@@ -221,10 +221,7 @@ _DTYPES = frozenset(
 
 
 def pack(array: NDArray[Any]) -> bytes:
-    """Return an array of numbers as a `.npy` file, without a time or a compressor's choices.
-
-    UsageError: its elements are no numbers. Memory images are uint8 (images, bytes).
-    """
+    """Return an array of numbers as a `.npy` file, the same bytes for the same; else UsageError."""
     import numpy as np
 
     dtype = array.dtype.newbyteorder("<")
@@ -238,10 +235,7 @@ def pack(array: NDArray[Any]) -> bytes:
 
 
 def unpack(entry: Entry, name: str) -> NDArray[Any]:
-    """Return the array in one of a finding's `.npy` files, as `pack` writes them and not others.
-
-    UsageError: there is no such file. InfrastructureError: it was changed, or holds no array.
-    """
+    """Return the array in a file of a finding; UsageError: none, InfrastructureError: broken."""
     try:
         return array_of(entry.read(name))
     except ValueError as error:

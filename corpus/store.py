@@ -82,10 +82,7 @@ class Entry:
 
 
 def read_entry(path: Path, *, checksums: bool = True) -> Entry:
-    """Return the finding in a folder; BrokenEntryError if it is not as it was stored.
-
-    Without `checksums`, its files have only to be there in their size.
-    """
+    """Return the finding in a folder; BrokenEntryError if it is not as stored."""
     description = path / DESCRIPTION
     if path.is_symlink():
         said = "it is a link, and links in a corpus are not followed"
@@ -227,10 +224,7 @@ class Corpus:
             return saved
 
     def get(self, prefix: str) -> Entry:
-        """Return the finding with this id, or whose id alone starts like this, raw ones included.
-
-        UsageError: there is none, or several. BrokenEntryError: it cannot be used.
-        """
+        """Return the finding whose id alone starts like this, raw ones too; else UsageError."""
         wanted = prefix.strip().lower()
         paths = {
             path.name: path

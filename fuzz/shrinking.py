@@ -249,20 +249,13 @@ def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
 
 
 class RunnerVerdicts:
-    """Tells the verdicts of subjects by running them, for `shrink`.
-
-    Subjects with the same module and one copy each go to the runner as one batch of images.
-    """
+    """Tells the verdicts of subjects by running them; those of one module are one batch."""
 
     def __init__(self, opened: OpenRunner | Runner) -> None:
         self._runner = opened.runner if isinstance(opened, OpenRunner) else opened
 
     def __call__(self, candidates: Sequence[Subject]) -> Sequence[Kind | None]:
-        """Return what becomes of each candidate.
-
-        Raises DeviceLostError if the device is gone, and InfrastructureError if something is
-        missing that the runner needs.
-        """
+        """Return what becomes of each candidate. DeviceLostError, InfrastructureError."""
         first = candidates[0]
         kinds: list[Kind | None] = [None] * len(candidates)
         groups: dict[object, list[int]] = {}
@@ -295,10 +288,7 @@ _MODULES = 256  # modules that are kept
 
 
 class Trials:
-    """The smallest example so far, and what was asked on the way to it.
-
-    From `end`, a value of `time.monotonic()`, on nothing more is asked.
-    """
+    """The smallest example so far, and what was asked, until `end` of `time.monotonic()`."""
 
     def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
         self.best = self.first = Example(program=subject.program, image=subject.image)

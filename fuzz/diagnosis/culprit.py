@@ -87,10 +87,7 @@ _ELEMENTWISE = "element-wise operation"
 def culprit_of(
     device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
 ) -> Culprit | None:
-    """Find out which step of a program that comes out wrong is to blame.
-
-    The smaller the program, the more can be said. None where no experiment tells.
-    """
+    """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:

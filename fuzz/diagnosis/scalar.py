@@ -77,10 +77,7 @@ _NOTHING = np.zeros((LANES, 0), np.uint32)
 
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
-    """Find out which instructions of code of lanes are wrong together, or of addresses of rows.
-
-    None where no code is wrong by itself.
-    """
+    """Find out which instructions of code, or of addresses of rows, are wrong; None: none alone."""
     for event in traced.events:
         code = _code_of(event.step)
         if code is not None:
@@ -99,11 +96,9 @@ def _code_of(step: Step) -> LaneCode | None:
 def refused_code(
     program: Program, refuses: Callable[[Program], bool], seconds: float
 ) -> Culprit | None:
-    """Find scalar code of a program that a compiler does not survive by itself.
+    """Find scalar code of a program that a compiler does not survive by itself; None: none.
 
-    It is named by an instruction that is refused with nothing around it, or by what is left where
-    nothing can be left out. None where no code is enough. `refuses` tells of a program what the
-    compiler does; after so many seconds what was reached is returned.
+    It is named by an instruction that `refuses` alone, or by what is left; so many `seconds`.
     """
     end = time.monotonic() + seconds
     for code in filter(None, map(_code_of, walk(program.steps))):
@@ -469,7 +464,7 @@ def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: boo
             )
             for held, kind in zip(time.results, one.row.destinations, strict=False)
         ]
-        guard = _predicate_like(one.guard, trial.given(_ODD, "pred"))
+        guard = "!" * one.guard.startswith("!") + trial.given(_ODD, "pred")
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
@@ -527,7 +522,3 @@ def _may_be_registers(one: Assign) -> list[bool]:
         kind != "pred" and not (index in at and at[index].required)
         for index, kind in enumerate(one.row.sources)
     ]
-
-
-def _predicate_like(predicate: str, name: str) -> str:
-    return f"!{name}" if predicate.startswith("!") else name

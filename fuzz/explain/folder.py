@@ -274,10 +274,7 @@ class _Bisected(msgspec.Struct):
 
 
 def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
-    """Return what each ptxas did, from a file with what `warpfuzz bisect --json` printed.
-
-    Raises UsageError if the file holds no such answers, or those of another finding.
-    """
+    """Return what each ptxas did, from what `bisect --json` printed; UsageError: it has no such."""
     wanted = f"what `warpfuzz bisect {finding.id} --json` prints; write that to a file and name it"
     try:
         lines = filter(str.strip, path.read_text(encoding="utf-8").splitlines())

@@ -57,10 +57,7 @@ NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), s
 
 
 def expectation_of(draft: Draft, explanation: Explanation) -> bool | None:
-    """Return whether an assembler has to accept a draft that the oracle explains so.
-
-    None: either will do. It is undefined, or of registers whose types the oracle cannot judge.
-    """
+    """Return whether an assembler has to accept a draft; None: either will do."""
     if explanation.verdict is Legality.ILLEGAL:
         return False
     if explanation.verdict is Legality.UNDEFINED or explanation.form is None:
@@ -90,11 +87,10 @@ def judge(
     target: str,
     expected: Images | None = None,
 ) -> tuple[Kind | None, ...]:
-    """Return what is wrong with each image: a violation, or a deviation; None where it matches.
+    """Return what is wrong with each image, a violation or a deviation; None where it matches.
 
-    `oracle.bounds.permission.judged` decides. `images` and `actual`, uint8 (count, image_bytes),
-    are before and after the program, `target` is "sm_90@12.4" for code of CUDA 12.4, and `expected`
-    what the model computes, from a caller who has asked it already.
+    `oracle.bounds.permission.judged` decides. Images are uint8 (count, image_bytes), `target` is
+    "sm_90@12.4" say, `expected` is what the model computes, from a caller who has asked it already.
     """
     if expected is None:
         expected = execute(program, images, target=target).images
@@ -442,10 +438,9 @@ def asked(
 
 
 def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
-    """Run a subject up to so many times at once; raises DeviceLostError.
+    """Run a subject up to so many times at once; each copy is a run, but where they are needed.
 
-    Each copy of the image is a run, but where the finding needs copies in company: then all of a
-    launch are one. CannotBeAskedError: the runner cannot run it by design.
+    CannotBeAskedError: the runner cannot run it by design. DeviceLostError.
     """
     alone = subject.copies == 1
     if alone:

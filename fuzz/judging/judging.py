@@ -321,10 +321,7 @@ def _found(
 def reducer_of(
     who: Brought, reference: Reference, verdict: KernelDisagreement, *, end: float | None = None
 ) -> KernelReducer:
-    """Return what makes a kernel smaller that a build gets wrong, until a time of its clock.
-
-    Where no compiler is asked, the newest ptxas here that takes the kernel has to take it, too.
-    """
+    """Return what makes a kernel smaller that a build gets wrong; ptxas takes it, too."""
     found = () if who.members else discover_assemblers().assemblers
     assembler = next((ptxas for ptxas in found if _assembles(ptxas, who.ptx)), None)
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
@@ -431,11 +428,7 @@ Holds = Callable[[str, Setup, Image], bool]
 
 
 class KernelReducer(Reducer):
-    """Makes a kernel, its launch and an image smaller.
-
-    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now. `setup` and `image`,
-    uint8 (bytes,), are the smallest launch and image so far.
-    """
+    """Makes a kernel, its launch and an image, uint8 (bytes,), smaller, until a monotonic `end`."""
 
     def __init__(
         self, holds: Holds, ptx: str, setup: Setup, image: Image, *, end: float | None = None

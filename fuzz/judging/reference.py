@@ -229,10 +229,7 @@ _EDGES = 4
 def image_of(
     setup: Setup, *, seed: int, number: int, edges: Mapping[str, Edges] | None = None
 ) -> NDArray[np.uint8]:
-    """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
-
-    Of every other image some elements, or nearly all, are `edges` of the kernel, by their types.
-    """
+    """Return an image, uint8 (image_bytes,); of every other one some elements are `edges`."""
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()
     for index, (name, row) in enumerate(setup.buffers.items(), start=1):
