@@ -184,8 +184,8 @@ class _Threads:
             here = np.ones((1, warps.indices.size), np.bool_)
         if here is None:
             if barrier is not None:
+                self._check_count(barrier, None)
                 warps.memory.synchronised(None, waited=not barrier.arrives)
-                barrier.pass_through(warps, None)
             self._together = index + 1
             return
         if barrier is not None:
@@ -221,8 +221,8 @@ class _Threads:
         if (beyond := those & (numbers > _LAST_BARRIER)).any():
             said = f"barriers have the numbers 0 to {_LAST_BARRIER}"
             refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(beyond))
+        self._check_count(barrier, those)
         if barrier.arrives:
-            barrier.pass_through(warps, those)
             warps.memory.synchronised(those, waited=False)
             at[those] = index + 1
         else:
@@ -237,27 +237,23 @@ class _Threads:
             np.logical_and.at(full, order, (now | (at >= self._end)).all(axis=0))
             released = now & full[order]
             came[:, warps.indices] = now & ~released
-            released &= self._number[:, warps.indices] == number
+            own = self._number[:, warps.indices]
+            released &= own == number
+            self._number[:, warps.indices] = np.where(released, -1, own)
             if released.any():
-                self._release(at, released)
+                warps.memory.synchronised(released, waited=True)
+                at[released] += 1
+                self._hold(np.zeros_like(released), released)
 
-    def _release(self, at: Places, released: Flags) -> None:
-        """Let threads go on that wait at a barrier of their block."""
+    def _check_count(self, barrier: WarpBarrier, mask: Mask) -> None:
+        """Refuse a barrier that is for another number of threads than the block has."""
         warps = self._warps
-        warps.memory.synchronised(released, waited=True)
-        self._number[:, warps.indices] = np.where(released, -1, self._number[:, warps.indices])
-        for index in np.unique(at[released]).tolist():
-            step, those = self._steps[index], released & (at == index)
-            assert step.barrier is not None
-            elsewhere = released & ~those & np.isin(warps.blocks, warps.blocks[those.any(axis=0)])
-            if step.barrier.held is not None and elsewhere.any():
-                said = "threads of a block are at other barriers than the one that joins their "
-                names = warps.names(elsewhere)
-                refuse(TrapKind.DIVERGENT, step.line, f"{said}predicates", names)
-            warps.line = step.line
-            step.barrier.pass_through(warps, those)
-        at[released] += 1
-        self._hold(np.zeros_like(released), released)
+        if barrier.threads is None:
+            return
+        wrong = warps.all_of(mask) & (barrier.threads(warps) != warps.threads)
+        if wrong.any():
+            said = f"a barrier for another number of threads than the {warps.threads} of the block"
+            refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
 
     def _gather(self) -> None:
         """Forget warps that have exited, and keep no more places than differ."""

@@ -192,28 +192,6 @@ def test_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
     assert len(cluster.actors) > 10
 
 
-@pytest.mark.usefixtures("_quick")
-def test_a_campaign_waits_for_nodes_when_all_are_gone(tmp_path: Path) -> None:
-    cluster = FakeCluster([1, 1], host_of(Answering))
-    looks = []
-
-    def go() -> None:
-        for node in list(cluster.nodes):
-            cluster.remove(node)
-
-    real = cluster.places
-
-    def places() -> int:
-        looks.append(len(cluster.nodes))
-        if looks.count(0) > 3 and not cluster.nodes:
-            cluster.add(7, 1)
-        return real()
-
-    cluster.places = places  # type: ignore[method-assign]
-    assert outcome(tmp_path, cluster, {5: go}, 12)[2][3] == 12
-    assert 0 in looks
-
-
 class Recording:
     """Keeps the lines that are printed and figures of the files, and removes and adds nodes."""
 

@@ -13,10 +13,10 @@ from command_line import warpfuzz
 from corpus import create_corpus
 from fuzz.campaign.campaign import campaign_options
 from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
+from fuzz.campaign.status import Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import CheckWords, RoundJob, Shard
+from fuzz.checks.protocol import RoundJob, Shard
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import Selection
@@ -118,14 +118,3 @@ def test_a_summary_of_something_else_gets_a_sentence(tmp_path: Path, content: by
     (corpus / "campaign" / "summary.json").write_bytes(content)
     with pytest.raises(InfrastructureError, match=r"summary\.json cannot be used"):
         read_figures(corpus)
-
-
-def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
-    def row(title: str, group: str = "", **more: bool) -> FoundRow:
-        return FoundRow(verdict="violation", title=title, family=group, **more)
-
-    rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
-    words = CheckWords(subject="", where="", case="case", agreement="", nothing_compared="")
-    told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
-    assert sorted(one.title for one in told.of_causes(known=False)) == ["a", "b", "d", "e"]
-    assert [one.title for one in told.of_causes(known=True)] == ["k"]
