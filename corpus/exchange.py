@@ -286,10 +286,7 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
             and (place[2] == store.DESCRIPTION or store.is_file_name(place[2]))
         )
         if not belongs or target.exists():
-            raise UsageError(
-                f"{name[:100]!r} is in it, or is in it twice; unpack it yourself, and merge the "
-                "folder if you know what it is"
-            )
+            raise UsageError(f"{name[:100]!r} is in it, or twice; unpack it yourself")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}")
         most = min(room, FILE_BYTES)
@@ -328,10 +325,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
                 room -= len(contents[path.name])
     path, modules = folder / CASE_FILE, [name for name in contents if name.endswith(".ptx")]
     if CASE_FILE not in contents or not modules:
-        raise UsageError(
-            f"{folder} has no {CASE_FILE} or no PTX module; write them, the first with at least "
-            f'{{"kind": "{Kind.VIOLATION}"}} (to add a finding that is stored, merge its corpus)'
-        )
+        raise UsageError(f"{folder} has no {CASE_FILE} or no PTX module; write them")
     try:
         document = read_document(contents.pop(CASE_FILE), path)
         text = without_comments(contents[modules[0]].decode(errors="replace"))
@@ -353,10 +347,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     except BrokenEntryError as error:
         raise UsageError(str(error)) from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"{path} is not what a case asks for: {explain(error)}; its fields are "
-            f"{', '.join(Case.__struct_fields__)}"
-        ) from error
+        raise UsageError(f"{path} is not what a case asks for: {explain(error)}") from error
     if MODULE not in contents:
         # What is replayed and reproduced has this name.
         contents[MODULE] = contents.pop(modules[0])

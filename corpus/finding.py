@@ -416,10 +416,7 @@ def encode(finding: Finding) -> bytes:
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"this finding cannot be stored: {explain(error)}") from error
     if stored != finding:
-        raise UsageError(
-            "this finding cannot be stored: it reads back differently from what was given; give "
-            "plain text, finite numbers and UTC times without fractions of a second"
-        )
+        raise UsageError("this finding cannot be stored: it reads back differently; mend it")
     return data + b"\n"
 
 

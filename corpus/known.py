@@ -246,15 +246,9 @@ def named_entry(name: str, corpus: Path) -> Entry:
         return read_entry(folder.resolve())
     if folder.exists():
         inside = folder / FINDINGS if (folder / FINDINGS).is_dir() else "a corpus's findings"
-        raise UsageError(
-            f"{name} is no folder of a finding: it has no {DESCRIPTION}; name a folder in {inside}"
-            " (`warpfuzz corpus list` shows what a corpus holds)"
-        )
+        raise UsageError(f"{name} has no {DESCRIPTION}, so is no finding; name one in {inside}")
     if not corpus.exists() and not is_record(corpus):
-        raise UsageError(
-            f"there is no folder {name}, and no corpus {corpus} to look for such a finding in; "
-            "give the folder of a finding, or its id and --corpus"
-        )
+        raise UsageError(f"there is no folder {name}, and no corpus {corpus} (--corpus) to look in")
     return named_corpus(corpus).get(name)
 
 
@@ -354,11 +348,8 @@ def mark_known(
             row = msgspec.convert(
                 {name: value for name, value in fields.items() if value is not None}, KnownRow
             )
-        except ValueError as error:
-            raise UsageError(
-                f"finding {finding.id} has no row to be known by ({explain(error)}), for lack of a "
-                "compiler or runner that showed it, perhaps; write a row by hand"
-            ) from None
+        except ValueError:
+            raise UsageError(f"{finding.id} has no row, for lack of a compiler or runner") from None
         added = [f"{name} = {_toml(value)}\n" for name, value in fields.items() if value]
         whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))

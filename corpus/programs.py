@@ -73,10 +73,7 @@ def decode_program(data: bytes, source: str) -> Program:
             raise UsageError(f"its format is {document.format!r:.80}, and {_FORMAT} is known here")
         return Program(buffers=document.buffers, steps=_rows(document.steps, "step"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
-        raise InfrastructureError(
-            f"{source} describes no program ({error!s:.300}); restore it from a backup, or read it "
-            "with the version of warpfuzz that wrote it"
-        ) from error
+        raise InfrastructureError(f"{source} describes no program ({error!s:.300})") from error
 
 
 class _Document(Struct, frozen=True):
@@ -146,10 +143,7 @@ def _rows(value: object, word: str, depth: int = 0) -> tuple[Any, ...]:
         name = str(row.pop(word, None))
         make, told, optional = _KINDS[word].get(name, (None, {}, ()))
         if make is None or not told.keys() - {*optional} <= row.keys() <= told.keys():
-            raise UsageError(
-                f"there is no {word} {name!r:.40} with the fields {', '.join(row):.200}; it has "
-                f"{', '.join(told) or 'none'}"
-            )
+            raise UsageError(f"no {word} {name!r:.40} has the fields {', '.join(row):.200}")
         made.append(make(**{key: _field(told[key], given, depth) for key, given in row.items()}))
     return tuple(made)
 
@@ -239,10 +233,7 @@ def unpack(entry: Entry, name: str) -> NDArray[Any]:
     try:
         return array_of(entry.read(name))
     except ValueError as error:
-        raise InfrastructureError(
-            f"{entry.path / name} holds no array ({error}); read it as bytes, or store arrays with "
-            "corpus.programs.pack"
-        ) from None
+        raise InfrastructureError(f"{entry.path / name} holds no array ({error})") from None
 
 
 def array_of(data: bytes) -> NDArray[Any]:

@@ -233,8 +233,7 @@ def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uin
     size = (images.shape or (0,))[-1] if size is None else size
     if images.dtype != np.uint8 or images.shape != (1, size):
         raise InfrastructureError(
-            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image here "
-            f"is uint8 of shape (1, {size}); restore the folder from a backup"
+            f"{entry.path / name} is of shape {images.shape}, not (1, {size})"
         )
     image: NDArray[np.uint8] = images[0]
     return image
@@ -267,10 +266,7 @@ def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
     module = Module.named(target, version)
     for form in requirements(subject.program):
         if not is_available(form, module):
-            raise UsageError(
-                f"finding {entry.id} has {form.opcode}, which {target} lacks with PTX ISA "
-                f"{version}; choose another --target or --ptx-version"
-            )
+            raise UsageError(f"{target} with PTX {version} lacks {form.opcode} of {entry.id}")
     if target != finding.target:
         return replace(subject, module=emit(subject.program, module=module))
     if version != finding.ptx_version:
@@ -298,10 +294,7 @@ def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
         setup = setup_of(ptx, parse_launch(entry.read(LAUNCH), str(entry.path / LAUNCH)))
         (kernel,) = setup.module(ptx).kernels
     if kernel.image_bytes != len(image):
-        raise InfrastructureError(
-            f"{entry.path / LAUNCH} asks for images of {kernel.image_bytes} bytes, and "
-            f"{INPUT} has {len(image)}; restore the folder from a backup"
-        )
+        raise InfrastructureError(f"{entry.path / LAUNCH} asks for {kernel.image_bytes} bytes")
     module = KernelModule(
         ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
@@ -341,10 +334,7 @@ class ReplayOptions:
         made, finding = entry.finding.made, entry.finding
         target, name = self.target or finding.target, self.runner or made.runner
         if self.model is None and "model file" in finding.details:
-            raise UsageError(
-                f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
-                "not built in; give its file with --model"
-            )
+            raise UsageError(f"{entry.id} was judged by {finding.details['model']}: --model")
         if name in ("", "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
         if self.runner is None and is_command(name):
@@ -410,11 +400,7 @@ class ReplayOptions:
             made = entry.finding.made
             device = self.runner or made.runner
             if runs and device == "sim" and not made.assembler:
-                raise UsageError(
-                    f"finding {entry.id} came out on the simulated device, which runs the PTX "
-                    "itself: there is no compiler to bisect; give --runner cuda on a machine with "
-                    "a GPU, or name a compiler that writes PTX with --front-end"
-                )
+                raise UsageError(f"{entry.id} came out on the simulated device: no compiler")
         if named is not None or front_end is None:
             given = variant_of(entry.finding) if self.variant is None else None
             return select(named).having(given or parse_variant(self.variant or NONE))

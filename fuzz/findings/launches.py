@@ -138,10 +138,7 @@ class Setup:
             raise UsageError(f"the entry {self.entry} has no parameter {name}; it has {names}")
         at, extent = int(inside or 0), 8 if name in self.buffers else 1
         if at + extent > found.size:
-            raise UsageError(
-                f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
-                f"{at + extent}"
-            )
+            raise UsageError(f"{stem} has {found.size} bytes, and {name} needs {at + extent}")
         if not inside and found.size == TYPES.get(found.type, 0) // 8:
             return found.offset, found.type
         # Inside a structure, numbers have what is left of it, of eight, four, two or one bytes.
@@ -200,10 +197,7 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     missing = [one.name for one in parameters if one.name not in stems]
     missing += [f"its {name}" for name in ("block", "grid") if getattr(rows, name) is None]
     if missing:
-        raise UsageError(
-            f"the launch of {entry} says nothing of {', '.join(missing)}; a grid and a block are "
-            "numbers, as `grid = 32`"
-        )
+        raise UsageError(f"the launch of {entry} says nothing of {', '.join(missing)}")
     found = Setup(
         entry=entry,
         grid=shape_of(rows.grid),
@@ -215,9 +209,7 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     threads, blocks = math.prod(found.block), math.prod(found.grid)
     if threads > _LARGEST_BLOCK or blocks > _LARGEST_GRID or found.image_bytes > MOST_BYTES:
         raise UsageError(
-            f"the launch of {entry} has {blocks} blocks of {threads} threads and "
-            f"{found.image_bytes} bytes of buffers; {_LARGEST_GRID} blocks of {_LARGEST_BLOCK} and "
-            f"{MOST_BYTES} bytes are the most"
+            f"{blocks} blocks of {threads} threads, {found.image_bytes} bytes: too many"
         )
     found.launch  # noqa: B018 - what does not fit is said here
     return found
@@ -256,10 +248,7 @@ def entry_of(ptx: str, wanted: str | None) -> str:
         return next(iter(entries))
     names = ", ".join(entries) or "none"
     asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
-    raise UsageError(
-        f'the launch {asked}, and the module has {names}; write entry = "NAME" into the file '
-        "that --launch gives"
-    )
+    raise UsageError(f"the launch {asked}, the module has {names}; name one (--launch)")
 
 
 def own_text(ptx: str, entry: str) -> str:
@@ -298,7 +287,6 @@ def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
         end += size
     if end > _MOST_PARAMETERS:
         raise UsageError(
-            f"the parameters of {entry} have {end:,} bytes, and {_MOST_PARAMETERS:,} are the most "
-            "that a kernel takes"
+            f"the parameters of {entry} have {end:,} bytes; {_MOST_PARAMETERS:,} are the most"
         )
     return tuple(found)

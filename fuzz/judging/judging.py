@@ -122,10 +122,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
     """Run drawn images everywhere, and compare; UsageError if no image can be judged."""
     ptx, setup, reference = who.ptx, who.setup, who.reference
     if not setup.buffers:
-        raise UsageError(
-            f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
-            'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
-        )
+        raise UsageError(f"{setup.entry} has no result that could be judged: given no buffer")
     edges = edges_of(ptx, setup)
     images = np.array([image_of(setup, seed=seed, number=n, edges=edges) for n in range(count)])
     expected: Expected | None = None
@@ -145,10 +142,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             if after.kind is TrapKind.RACE:
                 raise UsageError(f"the kernel has no result that could be judged: {after.why}")
         if not found:
-            raise UsageError(
-                f"on none of {len(left)} images has the kernel a result that could be judged: "
-                f"{left[0].why}; mend the kernel, or its launch (--launch FILE)"
-            )
+            raise UsageError(f"no result on {len(left)} images: {left[0].why}; mend the kernel")
         images = images[[*found]]
         expected = Expected(*map(np.array, zip(*found.values(), strict=True)))
     tell("compiling and comparing")
@@ -156,10 +150,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
     builds = who.answerers(ptx, setup)
     came = compared(builds, ptx, setup, images, expected, permitted=bool(open_))
     if reference is None and not came.codes and came.verdicts:
-        raise UsageError(
-            f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
-            "device does not know the kernel: look at how it is launched (--launch FILE)"
-        )
+        raise UsageError(f"no build runs to its end ({came.verdicts[0].difference}): --launch FILE")
     came.left, came.untried = left, count - len(images) - len(left)
     if expected is None or expected.approximate.any():
         came.approximations = open_

@@ -415,8 +415,7 @@ def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Us
         body = list(parse(ptx).entries[entry].body or ())
     except SimulatedTrap as trap:
         raise UsageError(
-            f"the launch cannot be guessed, because the simulated device does not read the module "
-            f"({trap}); say with --launch FILE how it is launched"
+            f"the launch cannot be guessed ({trap}); say with --launch FILE how it is launched"
         ) from None
     formal = {one.name: one for one in parameters_of(ptx, entry)}
     uses: dict[str, _Use] = {}
