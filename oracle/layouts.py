@@ -185,30 +185,27 @@ def unpack(
             return elements.reshape(tiles, columns, rows).swapaxes(1, 2)
         return elements.reshape(tiles, rows, columns)
     scratch = scratch or Scratch()
-    size = form.groups * rows * columns
-    matrices = scratch.array(f"elements {operand}", (size, tiles), type_.raw)
-    _gather(_by_lane(form, operand, matrices), words, type_, scratch)
+    lanes = _lanes(words, type_, scratch)
+    matrices = scratch.array(f"elements {operand}", lanes.shape, type_.raw)
+    lanes.take(_order(form, operand), axis=0, out=matrices, mode="clip")
     if operand == "a":
         return matrices.reshape(columns, rows, form.groups * tiles).transpose(2, 1, 0)
     return matrices.reshape(rows, columns, form.groups * tiles).transpose(2, 0, 1)
 
 
-def _gather(
-    places: NDArray[Any], words: NDArray[np.uint32], type_: Format, scratch: Scratch
-) -> None:
-    """Copy floats from the registers of the lanes to their places, as `_by_lane` gives them."""
-    if type_.bits >= 32:
-        scratch.turn(places, _elements(words, type_))
-        return
-    # Registers are turned as a whole: half the time of turning elements of 16 bits (2026-11-22).
-    registers = words.reshape(len(words), -1)
-    lanes = scratch.array("lanes", registers.shape[::-1], np.uint32)
+def _lanes(words: NDArray[np.uint32], type_: Format, scratch: Scratch) -> NDArray[Any]:
+    """Return floats in the order of the lanes, (elements, tiles)."""
+    registers = _elements(words, type_) if type_.bits >= 32 else words.reshape(len(words), -1)
+    lanes = scratch.array("lanes", registers.shape[::-1], registers.dtype)
     scratch.turn(lanes.T, registers)
-    for part in np.ndindex((2,) * (16 // type_.bits)):  # of 16 bits 2, of 8 bits 2 times 2
-        if any(part):
-            lanes >>= np.uint32(type_.bits)
-        target = places[(..., *part)]
-        np.copyto(target, lanes.T.reshape(target.shape), casting="unsafe")
+    if type_.bits >= 32:
+        return lanes
+    # Registers are turned as a whole: half the time of turning elements of 16 bits (2026-11-22).
+    elements = scratch.array("parts", (len(lanes), 32 // type_.bits, len(words)), type_.raw)
+    for part in range(32 // type_.bits):
+        np.copyto(elements[:, part], lanes, casting="unsafe")
+        lanes >>= np.uint32(type_.bits)
+    return elements.reshape(-1, len(words))
 
 
 def pack(
@@ -219,20 +216,15 @@ def pack(
     tiles, type_ = len(target), form.type(operand)
     if type_.is_float:
         turned = matrices.T if operand == "a" else matrices.transpose(1, 2, 0)
-        source = _by_lane(form, operand, turned.reshape(-1, tiles))
-        (scratch or Scratch()).turn(_elements(target, type_), source)
+        lanes = turned.reshape(-1, tiles).take(_place(form, operand, operand == "a"), axis=0)
+        lanes = lanes if type_.bits >= 32 else _joined(lanes, type_.bits)
+        flat = target.reshape(tiles, -1).view(lanes.dtype)
+        (scratch or Scratch()).turn(flat, lanes.T)
         return
-    lanes = matrices.reshape(tiles, -1).take(_inverse(form, operand), axis=1)
+    lanes = matrices.reshape(tiles, -1).take(_place(form, operand, False), axis=1)
     if type_.bits < 32:
         lanes = _joined(lanes.T, type_.bits).T
     target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
-
-
-def _by_lane(form: Form, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
-    """View floats (elements, tiles) in the order of the lanes: (tiles, 2, ..., 2), of bits."""
-    axes = _place_bits(form, operand)
-    bits = len(axes)
-    return elements.reshape((2,) * bits + elements.shape[1:]).transpose(bits, *axes)
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
@@ -245,29 +237,18 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 
 
 @cache
-def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
-    """Return which bit of the place each bit of a number in the lanes is, highest first."""
-    place = np.argsort(_order(form, operand))
-    bits = len(place).bit_length() - 1
-    return tuple(bits - int(place[1 << bit]).bit_length() for bit in reversed(range(bits)))
-
-
-@cache
-def _inverse(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return, for each element of the lanes, its place in (rows, columns, multiplications)."""
-    columns = form.matrix(operand).columns
+def _place(form: Form, operand: str, across: bool) -> NDArray[np.int64]:
+    """Return, for each element of the lanes, its place in matrices, by columns or by rows."""
+    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     group, row, column = places(form, operand).reshape(-1, 3).T
-    return (row * columns + column) * form.groups + group
+    return (column * rows + row if across else row * columns + column) * form.groups + group
 
 
 @cache
 def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
-    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
-    group, row, column = places(form, operand).reshape(-1, 3).T
     across = operand == ("a" if form.type(operand).is_float else "b")
-    place = column * rows + row if across else row * columns + column
-    return np.argsort(place * form.groups + group)
+    return np.argsort(_place(form, operand, across))
 
 
 @cache
