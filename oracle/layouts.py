@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oracle.arithmetic.conversions import Scratch, transpose
+from oracle.arithmetic.conversions import Scratch
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, Format, FormatKind, Matrix
 from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, unit_bits
@@ -402,7 +402,7 @@ def write(memory: NDArray[np.uint8], offset: int, tile: Tile, values: NDArray[An
     lines = values if tile.layout == "row" else values.swapaxes(-1, -2)
     bits = tile.matrix.type.bits
     if bits >= 8:
-        transpose(view, lines)
+        np.copyto(view, lines)
     elif bits == 1:
         view[...] = np.packbits(lines & 1, axis=-1, bitorder="little")
     else:
