@@ -170,7 +170,8 @@ def unpack(
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     tiles = len(words)
     if not type_.is_float:
-        registers = words.reshape(tiles, -1).take(_register_order(form, operand), axis=1)
+        per = 32 // type_.bits
+        registers = words.reshape(tiles, -1).take(_order(form, operand)[::per] // per, axis=1)
         elements = _elements(registers, type_)
         if operand == "b":
             return elements.reshape(tiles, columns, rows).swapaxes(1, 2)
@@ -240,13 +241,6 @@ def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
     across = operand == ("a" if form.type(operand).is_float else "b")
     return np.argsort(_place(form, operand, across))
-
-
-@cache
-def _register_order(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return the place in the lanes of each register of integers in the order of `unpack`."""
-    elements = 32 // form.type(operand).bits
-    return _order(form, operand)[::elements] // elements
 
 
 def _elements(words: NDArray[np.uint32], type_: Format) -> NDArray[Any]:

@@ -287,44 +287,24 @@ def product_error(
 def odd_sum(x: Floats, y: Floats) -> Floats:
     """Return x + y rounded to odd: rounded again, it is as if rounded once (Boldo 2008)."""
     total, error = two_sum(x, y)
-    inexact = error != 0.0
-    pattern = total.view(np.int64)
-    pattern += _toward_zero(total, error, inexact)
+    inexact, pattern = error != 0.0, total.view(np.int64)
+    # One less where the rounded sum is farther from zero than the exact one: the signs differ.
+    pattern += (error.view(np.int64) ^ pattern) >> 63 & -inexact.astype(np.int64)
     pattern |= inexact
     return total
 
 
-def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
-    """Return how many patterns directed sums are away from zero; `error`, of two_sum, is lost."""
-    if rounding == "rz":
-        return _toward_zero(total, error, error != 0.0)
-    moved = error < 0.0 if rounding == "rm" else error > 0.0
-    step = error.view(np.int64)
-    np.right_shift(total.view(np.int64), 63, out=step)
-    step |= 1
-    if rounding == "rm":
-        np.negative(step, out=step)
-    step *= moved
-    return step
-
-
-def _toward_zero(total: Floats, error: Floats, inexact: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return -1 where the rounded sum is farther from zero than the exact one; `error` is lost."""
-    step = error.view(np.int64)
-    step ^= total.view(np.int64)
-    step >>= 63  # -1 where the signs differ
-    step *= inexact
-    return step
-
-
 def rounded_sum(head: Floats, tail: Floats, rounding: str) -> Floats:
     """Return the sum, rounded once, where it neither overflows nor is subnormal and inexact."""
-    if rounding == "rn":
-        return head + tail
     total, error = two_sum(head, tail)
-    pattern = total.view(np.int64)
-    pattern += directed_step(total, error, rounding)
-    return total
+    if rounding == "rn":
+        return total
+    moved, toward = {
+        "rm": (error < 0.0, -np.inf),
+        "rp": (error > 0.0, np.inf),
+        "rz": ((error != 0.0) & (np.signbit(error) != np.signbit(total)), 0.0),
+    }[rounding]
+    return np.where(moved, np.nextafter(total, toward), total)
 
 
 def unpacked(bits: Array, name: str) -> Array:
