@@ -16,21 +16,21 @@ from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,
     VERSION,
+    WHEELS,
     Toolchain,
     ToolOrigin,
     each,
+    fetched_folders,
     parted,
     places,
     version_order,
 )
+from runners.toolchains import fetched as fetched_wheels
 from runners.variants import PLAIN, Variant, split_variant
-from runners.wheels import WHEELS, fetched_folders
-from runners.wheels import fetched as fetched_wheels
 
 T = TypeVar("T", bound=Toolchain)
 
-ALL = "all"
-"""In place of a front end: every one that is here."""
+ALL = "all"  # in place of a front end: every one that is here
 LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
 """Front ends, by the word before the colon in their names."""
 
@@ -40,8 +40,7 @@ class FoundCompiler(NamedTuple):
 
     assemblers: tuple[Assembler, ...]
     """Newest first; each version once, from the place that was searched first."""
-    problems: tuple[str, ...] = ()
-    """A sentence for each file that is called ptxas and is none."""
+    problems: tuple[str, ...] = ()  # A sentence for each file that is called ptxas and is none
 
 
 # Finding
@@ -234,10 +233,8 @@ class Candidate:
     name: str
     """What it is called here: the full version of a ptxas, such as "V13.5.37", or "llvm:15.0.7";
     what can be fetched where it is not here yet: "13.5", "llvm:15"."""
-    order: tuple[int, ...]
-    """Key that sorts older before newer."""
-    here: Toolchain | None = None
-    """None until it is fetched."""
+    order: tuple[int, ...]  # key that sorts older before newer
+    here: Toolchain | None = None  # none until it is fetched
 
     def having(self, variant: Variant) -> Candidate:
         """Return the same ptxas with some options, unless it has some."""
@@ -253,8 +250,7 @@ class Selected:
 
     candidates: tuple[Candidate, ...]
     """Oldest first, each version once; those with options behind the others."""
-    driver: bool = False
-    """Whether the driver's compiler is one more."""
+    driver: bool = False  # whether the driver's compiler is one more
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
@@ -326,13 +322,8 @@ def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
 
 def front_ends_of(language: str) -> Selected:
     """Return the versions of a language's front end that are here, oldest first."""
-    here = [one for one in discover_front_ends() if one.kind == language]
-    if not here:
-        raise UsageError(
-            f"no front end of {language} is here; fetch some with `warpfuzz compilers fetch "
-            f"{language}:VERSION`"
-        )
-    return front_ends_selected(here)
+    find_front_end(language)  # refuses a language of which none is here
+    return front_ends_selected([one for one in discover_front_ends() if one.kind == language])
 
 
 def fetched(candidate: Candidate, fetch: Callable[[str], Toolchain]) -> Candidate:

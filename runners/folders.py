@@ -17,13 +17,11 @@ import platformdirs
 
 from oracle.errors import InfrastructureError
 
-PREFIX = "warpfuzz-"
-"""What the name of a temporary folder starts with."""
+PREFIX = "warpfuzz-"  # what the name of a temporary folder starts with
 _SWEPT_AFTER = 60.0
 """Seconds after which a folder that nobody has locked is nobody's; making and locking one takes
 less than a millisecond."""
-_FULL_BYTES = 1 << 20
-"""Free bytes below which a disk is full."""
+_FULL_BYTES = 1 << 20  # free bytes below which a disk is full
 _SHARED_MEMORY = Path("/dev/shm")
 _SHARED_MEMORY_BYTES = 512 << 20
 """A container may have 64 MiB; a batch takes below 20 MB, and several may run."""
@@ -36,10 +34,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn the errors of writing below a folder into sentences.
-
-    Raises InfrastructureError in place of an OSError.
-    """
+    """Turn an OSError of writing below a folder into an InfrastructureError."""
     try:
         yield
     except OSError as error:
@@ -53,10 +48,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def temporary_folder(base: Path | None = None) -> Iterator[Path]:
-    """Make a private folder that is gone afterwards; InfrastructureError if none can be made.
-
-    `base` is where; a place for small temporary files where it is not given.
-    """
+    """Make a private folder, in `base` or for small files, that is gone afterwards."""
     base = base or _base() or Path(tempfile.gettempdir())
     _sweep_once(base)
     with writing(base):
@@ -88,11 +80,7 @@ def _sweep_once(base: Path) -> None:
 
 
 def _base() -> Path | None:
-    """Return where to make temporary folders; None for the default of `tempfile`.
-
-    Thousands of small files a second are written: memory takes 0.05 ms for one, a busy disk 1 ms
-    (measured 2026-11).
-    """
+    """Return where temporary files take 0.05 ms, in memory: a busy disk takes 1 ms (2026-11)."""
     if any(map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))):  # what `tempfile` reads
         return None
     try:

@@ -1,10 +1,7 @@
 """What users bring: runners of their own, and commands that rewrite PTX before it runs.
 
-A runner is a Python function by the name of its entry point, or a command. Both get the text of a
-module, the name of an entry and images, and give the images back as the entry leaves them, or say
-that they do not implement it. Both run in a process of their own, within the bounds of every other
-tool, and are made again anywhere by their name; that of a function is `python -m runners.foreign
-DESCRIPTOR NAME`.
+A runner is a function by its entry point (`python -m runners.foreign DESCRIPTOR NAME`) or a
+command. It gets a module, an entry and images, in a process of its own, and gives the images back.
 """
 
 from __future__ import annotations
@@ -64,31 +61,24 @@ from runners.protocol import (
 )
 from runners.screening import References, Screener, Screening
 
-GROUP = "warpfuzz.runners"
-"""Group of the entry points."""
+GROUP = "warpfuzz.runners"  # group of the entry points
 NOT_IMPLEMENTED = 77
 """Exit status of a command that does not implement what it is given: that of a test that is skipped
 (GNU Automake manual, "Scripts-based Testsuites")."""
-DEADLINE = 60.0
-"""Seconds that a batch may take: as long as a PTX pass may take for a module."""
-_LAUNCH = "{launch}"
-"""Stands in a command for the file of a launch."""
+DEADLINE = 60.0  # seconds that a batch may take: as long as a PTX pass may take for a module
+_LAUNCH = "{launch}"  # stands in a command for the file of a launch
 _SAID_CHARACTERS = 300
 """Characters that are kept of an exception's message; the log has all of them."""
 _LOADING_SECONDS = 60.0
 """Seconds that a Python function's module may take to be imported; large frameworks take ten."""
-Rewriter = Callable[[str], str | Failure]
-"""PTX in, PTX out, or why there is none."""
+Rewriter = Callable[[str], str | Failure]  # PTX in, PTX out, or why there is none
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\$`]|\\.)*"|\\.""", re.DOTALL)
 _FOR_A_SHELL = re.compile(r"[|&;<>()$`\n]|^\s*\w+=|(?:^|\s)~")
 """Outside of quotes: operators and variables, an assignment before the program, somebody's home."""
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Return the entry points of the group by their names.
-
-    Raises UsageError if two of one name are not the same.
-    """
+    """Return the entry points of the group by their names; UsageError if two of one name differ."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         other = found.setdefault(point.name, point)
@@ -120,10 +110,9 @@ def check_named(name: str, built_in: Sequence[str]) -> None:
 
 
 def identity_of(name: str) -> str:
-    """Return what tells runners of one name apart, in hexadecimal: a digest of their files.
+    """Return a digest of a runner's files, which tells those of one name apart; UsageError if none.
 
-    Those are the file of a function's module, or what the words of a command name: the program
-    alone where no other word is a file. Raises UsageError if there is none of this name.
+    Those are the file of a function's module, or the files, else the program, that a command names.
     """
     check_named(name, ())
     if is_command(name):
@@ -333,9 +322,8 @@ def is_for_a_shell(command: str) -> bool:
 class PtxPass:
     """A command that reads PTX from standard input and writes PTX to standard output.
 
-    `command`: as for `sh -c`, which runs it where `is_for_a_shell`; else it is split into words.
-    `deadline`: seconds that one module may take. Raises UsageError if the command is empty or its
-    quotes do not match.
+    It is run by `sh -c` where `is_for_a_shell`, and may take `deadline` seconds. UsageError if
+    it is empty or its quotes do not match.
     """
 
     def __init__(self, command: str, *, deadline: float = DEADLINE) -> None:
@@ -352,10 +340,7 @@ class PtxPass:
         return None if shutil.which(self._words[0]) else self._words[0]
 
     def __call__(self, ptx: str) -> str | Failure:
-        """Return what the command makes of PTX; a module like any other, or a failure.
-
-        A full disk is a failure of this machine, whatever the command made of it.
-        """
+        """Return what the command makes of PTX, or a failure; a full disk is none of its own."""
         folder = Path(tempfile.gettempdir())
         try:
             finished = run_tool(self._words, deadline=self._deadline, given=ptx.encode())
@@ -394,11 +379,7 @@ def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModu
 
 
 class RewritingRunner(ForwardingRunner):
-    """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
-
-    `runner`: where the rewritten modules run; closed together with this one. `rewriters`: what
-    happens to the text of every module, in order.
-    """
+    """A runner, closed with this one, for which rewriters change the text of modules, in order."""
 
     def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:
         super().__init__(runner)
@@ -431,9 +412,8 @@ class RewritingRunner(ForwardingRunner):
 def main() -> None:
     """Load the function that is named, and answer until there are no more requests.
 
-    A request has the file of a module, the name of its entry, how many images there are, their
-    file, the file for the results, and that of a launch or None. An answer is a trouble and half a
-    sentence about it, or None and nothing. What the function prints goes to the log.
+    A request has a module's file, an entry, how many images there are, their file, that of the
+    results, and that of a launch or None; an answer a trouble and half a sentence, or None.
     """
     line: Connection[Any, Any] = Connection(int(sys.argv[1]))
     function = installed()[sys.argv[2]].load()

@@ -41,10 +41,7 @@ class Isolation:
 
     @property
     def complete(self) -> bool:
-        """Whether every image ran or is a culprit.
-
-        If not, the limit was reached, or the runner gave up; `last` says how the last run failed.
-        """
+        """Whether every image ran or is a culprit: no limit was reached, and no runner gave up."""
         return int(self.ran.sum()) + len(self.culprits) == len(self.ran)
 
     @classmethod
@@ -67,14 +64,9 @@ def isolate(
 ) -> Isolation:
     """Run a batch, leaving out the images that bring the runner down.
 
-    One culprit among n images costs about log2(n) failed runs, and 2 or 3 where it hangs: each of
-    these costs a deadline, and so parts of sqrt(n) images are run, which take no time where they
-    end, and then the images of the one that hangs. An image that fails in company but not alone has
-    run, and is no culprit: `failures` tells that there was something.
-
-    After `limit` failed runs what is still undecided is left so, once there is a culprit: an image
-    is found that fails on its own, where one does, however large the batch. `failed` is how all of
-    the images failed together, where they have been run; one image is run again.
+    One culprit among n images costs about log2(n) failed runs, or 2 to 3 where it hangs: parts of
+    sqrt(n) images are run then. An image that fails in company but not alone has run. After `limit`
+    failed runs what is undecided is left so, once there is a culprit. `failed` is how all failed.
     """
     count = len(images)
     culprits: list[FailingImage] = []

@@ -18,10 +18,7 @@ block on every target from sm_70 on (CUDA C++ Programming Guide, Technical Speci
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How an entry with parameters of its own is launched: one grid for each image.
-
-    The image is what the entry's buffers hold, one after the other.
-    """
+    """How an entry with parameters of its own is launched on an image: its buffers, one by one."""
 
     grid: tuple[int, int, int]  # blocks along x, y and z
     block: tuple[int, int, int]  # threads of a block along x, y and z
@@ -33,22 +30,21 @@ class Launch:
     buffers: tuple[tuple[int, int], ...]
     """Offset and bytes of each buffer in the image; the bytes between them are no one's."""
 
-    def parameters_at(self, address: int) -> bytes:
-        """Return the parameters for an image at an address."""
-        block = bytearray(self.parameters)
-        for place, offset in self.pointers:
-            block[place : place + 8] = (address + offset).to_bytes(8, "little")
-        return bytes(block)
+
+def parameters_at(launch: Launch, address: int) -> bytes:
+    """Return the parameters of a launch for an image at an address."""
+    block = bytearray(launch.parameters)
+    for place, offset in launch.pointers:
+        block[place : place + 8] = (address + offset).to_bytes(8, "little")
+    return bytes(block)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One entry of a module, under the convention that every runner keeps.
+    """One entry of a module, with `(.param .u64 images, .param .u64 sms, .param .u32 count)`.
 
-    The entry's parameters are `(.param .u64 images, .param .u64 sms, .param .u32 count)`. Warp
-    `ctaid.x * (ntid.x / 32) + tid.x / 32` works on the image of that number; a warp whose number
-    is not below `count` exits. Where `sms` is not 0, lane 0 writes `%smid` as u32 to
-    `sms + 4 * warp`.
+    Warp `ctaid.x * (ntid.x / 32) + tid.x / 32` works on the image of that number, if it is below
+    `count`. Where `sms` is not 0, lane 0 writes `%smid` as u32 to `sms + 4 * warp`.
     """
 
     entry: str  # its name
@@ -65,14 +61,9 @@ class Kernel:
 class ScreeningKernel(Kernel):
     """An entry whose warps go on until their multiprocessor has run all images, and compare.
 
-    The entry's parameters are `(.param .u64 images, .param .u64 expected, .param .u64 ledger,
-    .param .u64 scratch, .param .u32 count, .param .u32 limit)`: images before and after the
-    program, a ledger (`runners.ledger`), memory in which each warp of the launch has an image of
-    its own (where `scratch` is "global"), how many images there are, and how many each
-    multiprocessor takes, again from the first where there are fewer.
-
-    A warp takes the next image of its multiprocessor, copies it into its scratch, runs the
-    program there, and compares every byte with the expected image.
+    Parameters: u64 images, expected (after the program), ledger (`runners.ledger`), scratch (an
+    image for each warp, where `scratch` is "global"); u32 count, limit of each multiprocessor. A
+    warp takes the next image, copies it into its scratch, runs there, and compares every byte.
     """
 
     scratch: str  # state space in which the program runs: "shared" or "global"
@@ -95,10 +86,7 @@ class KernelModule:
         return hashlib.sha256(self.ptx.encode()).hexdigest()
 
     def kernel(self, entry: str | None = None) -> Kernel:
-        """Return the kernel of this name, or the only one.
-
-        Raises UsageError if there is none of this name, or no name is given and there are several.
-        """
+        """Return the kernel of this name, or the only one; UsageError if there is no such one."""
         found = [kernel for kernel in self.kernels if entry is None or kernel.entry == entry]
         if len(found) == 1:
             return found[0]

@@ -1,9 +1,7 @@
 """The ledger of a screening launch: what each multiprocessor ran, and what differed.
 
-A flat run of bytes in global memory, written by the warps of a screening kernel
-(`runners.kernels.ScreeningKernel`) and read by its launcher. All of it is little-endian: how many
-images differed; a row for each multiprocessor; the headers of the first images that differed; and
-behind them those images, whole, as they were found.
+Little-endian in global memory: how many images differed, a row for each multiprocessor, headers of
+the first images that differed, and those images.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ ROW = np.dtype({
 })  # fmt: skip
 """Images that the multiprocessor has taken (the last ones beyond the limit), compared, and found
 wrong. A row fills a sector of the second-level cache, 32 bytes."""
-RECORDS = 16
-"""Images that a ledger keeps."""
+RECORDS = 16  # images that a ledger keeps
 RECORD = np.dtype({
     "names": ["image", "sm", "warp", "turn", "nanoseconds"], "formats": ["<u4"] * 4 + ["<u8"],
     "offsets": [0, 4, 8, 12, 16], "itemsize": 32,
@@ -31,17 +28,14 @@ RECORD = np.dtype({
 """Number of the image, `%smid`, `%warpid`, how many images the multiprocessor had taken before,
 and `%globaltimer`."""
 
-ROWS_AT = 256
-"""Byte of the first row; the number of images that differed is the u32 at byte 0."""
+ROWS_AT = 256  # byte of the first row; the number of images that differed is the u32 at byte 0
 RECORDS_AT = ROWS_AT + ROWS * ROW.itemsize
 IMAGES_AT = -(-(RECORDS_AT + RECORDS * RECORD.itemsize) // 256) * 256
-CONFIDENCE = 0.95
-"""Of every bound on a rate."""
+CONFIDENCE = 0.95  # of every bound on a rate
 _RULE_OF_THREE = 3.0
 """None in n: with 95 % confidence the rate is below 3/n, because (1 - 3/n)^n is about exp(-3), 0.05
 (Hanley and Lippman-Hand, JAMA 1983, "If nothing goes wrong, is everything all right?")."""
-_OFTEN = 0.1
-"""Rates above it are told in percent: "1 in 1" would be read as always."""
+_OFTEN = 0.1  # rates above it are told in percent: "1 in 1" would be read as always
 
 
 def ledger_bytes(image_bytes: int) -> int:

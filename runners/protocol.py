@@ -1,8 +1,4 @@
-"""What every runner promises: programs and images in, whole images or a failure value out.
-
-A runner never answers wrongly on purpose: when it cannot vouch for the images, it returns a
-`Failure`. Exceptions are kept for requests that are wrong in themselves (`UsageError`).
-"""
+"""What runners promise: whole images after a program, or a `Failure`; UsageError if misused."""
 
 from __future__ import annotations
 
@@ -19,12 +15,10 @@ from runners.kernels import Kernel, KernelModule, ScreeningKernel
 
 T_co = TypeVar("T_co", covariant=True)
 
-Images = NDArray[np.uint8]
-"""Memory images, uint8 of shape (count, image_bytes)."""
+Images = NDArray[np.uint8]  # memory images, uint8 of shape (count, image_bytes)
 
 
-NO_SM = 0xFFFFFFFF
-"""In place of a multiprocessor's number where nobody knows it."""
+NO_SM = 0xFFFFFFFF  # in place of a multiprocessor's number where nobody knows it
 
 
 class Trouble(IntEnum):
@@ -122,8 +116,7 @@ class Later(Protocol[T_co]):
         """Wait for it; a second call returns the same value."""
 
 
-Pending: TypeAlias = Later[Ran | Failure]
-"""A batch on its way."""
+Pending: TypeAlias = Later[Ran | Failure]  # a batch on its way
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,10 +180,7 @@ def check_open(closed: bool) -> None:
 
 
 class ForwardingRunner(ClosedAtTheEnd):
-    """A runner that has another one do everything; who derives from it changes a part of that.
-
-    `runner`: closed together with this one.
-    """
+    """A runner that has another one, closed with it, do everything; who derives changes a part."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -226,10 +216,7 @@ class Lender(Protocol):
     """A runner with memory of its own, from which it takes a batch without copying it."""
 
     def lease(self, count: int, image_bytes: int) -> Images:
-        """Return a writable array, uint8 (count, image_bytes), with anything in it.
-
-        Raises InfrastructureError if there is no memory.
-        """
+        """Return an array, uint8 (count, image_bytes), to fill; InfrastructureError: no memory."""
 
 
 def check_images(kernel: Kernel, images: Images) -> None:

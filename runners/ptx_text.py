@@ -1,7 +1,4 @@
-"""PTX as text that comes from anywhere: its directives, its entries, and what tells kernels apart.
-
-The simulated device reads PTX on its own.
-"""
+"""PTX as text from anywhere: directives, entries, what tells kernels apart (not for the device)."""
 
 from __future__ import annotations
 
@@ -40,10 +37,7 @@ def is_listing(text: str) -> bool:
 
 
 def module_in(text: str, name: str) -> str:
-    """Return the PTX module of a listing of cuobjdump, with its lines where they were.
-
-    Raises UsageError if there is none, or several: the message says which, and what to do.
-    """
+    """Return the PTX module of cuobjdump's listing, its lines in place; UsageError if not one."""
     found = [part for part in _LISTED.finditer(text) if part[1] == "ptx"]
     if len(found) != 1:
         targets = ", ".join(header(part[2])[0] or "no target" for part in found)
@@ -92,10 +86,7 @@ def kernel_name(ptx: str) -> str | None:
 
 
 def kernel_texts(ptx: str) -> tuple[str, dict[str, str]]:
-    """Return what stands in front of a module's kernels, and the text of each, by its name.
-
-    One after the other they are the module. The comments in front of a kernel are its own.
-    """
+    """Return what stands before a module's kernels, and each with its comments, by its name."""
     found = list(_KERNEL.finditer(ptx))
     starts = [*(one.start() for one in found), len(ptx)]
     texts = {
@@ -122,11 +113,7 @@ def entry_text(ptx: str, entry: str) -> str:
 
 
 def ptx_digests(ptx: str) -> dict[str, str]:
-    """Return a hash of the text of each entry of a module, by its name.
-
-    Comments, white space and the spelling of labels are left out; variables and functions that an
-    entry names belong to it. Entries of two modules with one hash do the same.
-    """
+    """Return a hash of each entry and what it names, without comments, spaces, labels' spelling."""
     text = _COMMENT.sub("", ptx)
     head, texts = kernel_texts(text)
     digests = {}

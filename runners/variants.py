@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from oracle.errors import UsageError
 
-NONE = "none"
-"""In place of a variant: none."""
+NONE = "none"  # in place of a variant: none
 SETTINGS = {
     "maxrregcount": "most registers of a thread",
     "maxnreg": "the same as the directive .maxnreg of each entry",
@@ -25,8 +24,7 @@ SETTINGS = {
     "process": "last: behind a copy of the module, compiled by the same process",
 }
 """What may be set, by its name; options and values as ptxas 13.5 --help has them (2026-11)."""
-_NO_OPTIONS = ("maxnreg", "target", "process")
-"""Those that are no options of that name."""
+_NO_OPTIONS = ("maxnreg", "target", "process")  # those that are no options of that name
 _ENTRY = re.compile(r"(\.entry\s+)([\w$]+)(\s*\([^)]*\))?")
 _TOO_FEW = "register target"
 """In "Compile the program with a higher register target" (ptxas 12.0 and 12.4), "Try to compile

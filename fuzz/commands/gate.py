@@ -27,12 +27,11 @@ from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
 from fuzz.campaign.store import Budget, CampaignStore, parse_duration
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import BY_MEMBER, Facts
-from fuzz.compilers.bisection import rate_of, repeats_for
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, survey_programs
 from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.replay import Replayed, Replays, is_expansion
+from fuzz.findings.replay import Replayed, Replays, rate_of, repeats_for
 from fuzz.kinds import KILLS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
@@ -71,16 +70,14 @@ from runners.variants import PLAIN, Variant, parse_variant
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
-_PROGRAMS_OF_A_MODULE = 8
-"""What is timed: modules like those of a campaign."""
+_PROGRAMS_OF_A_MODULE = 8  # what is timed: modules like those of a campaign
 _MODULES = 6
 _TURNS, _MOST_TURNS = 3, 9
 """Times that both are timed in turn, and most before one is called slower; the fastest counts,
 because other work takes its share of a core."""
 _VARIANTS = ("maxrregcount=32", "regAllocOptLevel=2", "process=last")
 """Options that both are asked with besides siblings, where nobody names any."""
-_LEAST_SHARE = 0.5
-"""Share of the time that new programs get at least, however long the record took."""
+_LEAST_SHARE = 0.5  # share of the time that new programs get at least, however long the record took
 _SOURCES = _RECORD, _DRAWN, _TIMED = "shipped findings", "new programs", "compile time"
 
 
@@ -257,7 +254,7 @@ def _ptxas_name(toolchain: Toolchain) -> str:
 def _replay_record(result: GateResult) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     json = result.options.json
-    entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
+    entries = list(named_corpus(Path(RECORD)).entries())
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
         _leave_out(result, entries, "they are about ptxas, and these are other compilers")
         return
@@ -559,7 +556,6 @@ def _write_report(result: GateResult, seconds: float) -> None:
 
 
 def _evidence(result: GateResult) -> list[dict[str, Any]]:
-    """Return how much was executed, only compiled, and not tried by both."""
     ways = Counter(
         2 if item.standing is Standing.SKIPPED else int(not is_runnable(item.entry))
         for item in result.items

@@ -170,19 +170,8 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
     return msgspec.structs.replace(case, runners=(*others, own), details=details)
 
 
-class NoDevice(protocol.ClosedAtTheEnd):
-    """A device for compilers alone, which compile modules for their own targets."""
-
-    def capabilities(self, *_: object, **__: object) -> protocol.Failure:
-        """Say that nothing runs here."""
-        said = "compilers alone run nothing; choose --runner cuda or sim"
-        return protocol.Failure(trouble=protocol.Trouble.UNSUPPORTED, message=said)
-
-    compile = run = capabilities
-
-    def submit(self, *_: object, **__: object) -> protocol.Pending:
-        """Say that nothing runs here."""
-        return protocol.Collected(outcome=self.capabilities())
+class NoDevice:
+    """A device for compilers alone, which compile modules for their own targets; nothing runs."""
 
     def compile_with(
         self, compiler: Compiler, module: KernelModule
@@ -193,9 +182,6 @@ class NoDevice(protocol.ClosedAtTheEnd):
     def architecture(self, target: str) -> str:
         """Return the target itself."""
         return target
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 class MemberRunner(protocol.ForwardingRunner):
@@ -261,7 +247,7 @@ def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
     with ExitStack() as stack:
         device: Device
         if choice.name == NOWHERE:
-            device, found = NoDevice(), None
+            device, found = cast(Device, NoDevice()), None
             target = choice.target or DEFAULT_TARGET
             ptx_version = version_for(choice.ptx_version, target)
         else:
@@ -291,47 +277,44 @@ class Fitting:
 def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = False) -> Fitting:
     """Leave out compilers that do not know the target, the PTX ISA version or their options.
 
-    With `read_by_all`, versions are left out that not all of the others read.
-
-    Raises UsageError if none is left, or none with some options.
+    With `read_by_all`, versions are left out that not all of the others read. Raises UsageError if
+    none is left, or none with some options.
     """
     fit: dict[Member, PtxVersion] = {}
-    skipped = []
+    skipped: dict[str, None] = {}
     asked = place.ptx_version
-    advice = "choose --runner cuda, or name others with --compilers"
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
-        if member.toolchain == DRIVER and not on_gpu:
-            skipped.append("the driver's compiler needs --runner cuda")
-        elif member.assembler is not None and (
-            said := member.assembler.refusal(place.target, place.architecture)
-        ):
-            advice = "choose another --variant"
-            skipped.append(f"{member.toolchain.named}: {said}")
+        toolchain = member.toolchain
+        refused = member.assembler and member.assembler.refusal(place.target, place.architecture)
+        if toolchain == DRIVER and not on_gpu:
+            skipped["the driver's compiler needs --runner cuda; choose it, or other compilers"] = (
+                None
+            )
+        elif refused:
+            skipped[f"{toolchain.named}: {refused}; choose another --variant"] = None
         elif place.drawn and (newest := member.newest(place)) is not None:
             fit[member] = newest
-        elif not place.drawn and member.toolchain.knows(place.target, asked, place.architecture):
+        elif not place.drawn and toolchain.knows(place.target, asked, place.architecture):
             fit[member] = parse_version(asked)
         else:
-            advice = "choose another --target or --ptx-version, or name others with --compilers"
             which = "any PTX ISA" if place.drawn else f"PTX ISA {asked}"
-            skipped.append(
-                f"{member.toolchain.named} does not know {place.target} with {which} on "
-                f"{place.architecture}"
-            )
-    sentences = tuple(dict.fromkeys(skipped))
+            skipped[
+                f"{toolchain.named} does not know {place.target} with {which} on "
+                f"{place.architecture}; choose another --target or --ptx-version"
+            ] = None
     if not fit:
-        raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
+        raise UsageError(f"no compiler is left: {'; '.join(skipped)}")
     lost = {f"{one.variant}" for one in members} - {f"{one.variant}" for one in fit} - {""}
     if lost:
-        said = "; ".join(one for one in sentences if any(f"{name}: " in one for name in lost))
-        raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}; {advice}")
+        said = "; ".join(one for one in skipped if any(f"{name}: " in one for name in lost))
+        raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}")
     versions = PtxVersions.only(asked)
     if place.drawn:
         main = min(fit.values())
         most = main if read_by_all else max(fit.values())
         versions = versions_up_to(place.target, most, main=main)
-    return Fitting(members=tuple(fit), skipped=sentences, versions=versions, newest=fit)
+    return Fitting(members=tuple(fit), skipped=tuple(skipped), versions=versions, newest=fit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,9 @@ from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening
 from fuzz.output import Report, ReportColumn, ReportRow, Section, Test, counted, typed
 from fuzz.runner import RunnerChoice
-from fuzz.screening.distilling import SetScope, coverage
 from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import ScreenRun
+from fuzz.screening.sets import SetScope, coverage
 from oracle.errors import DeviceLostError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program

@@ -1,12 +1,11 @@
 """Runs stored findings again, with one compiler, or with one against another.
 
-A `Replayed` is what became of a finding, whatever it is of: a module that assemblers judge, a
-program on an image, or a case that a person wrote. The record that ships is asked always in the
-same way, so that its answers can be compared (`ask`).
+The record that ships is asked always in the same way, so that answers can be compared (`ask`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -99,9 +98,7 @@ class ModuleProbe:
     """Whether assemblers accept a finding's module.
 
     One that does not know the module's `.version` is asked in the highest one that it knows, where
-    the ISA says the same of the instructions there. `target` and `version` stand in place of the
-    finding's, and `stand_in` where an assembler does not know the target. UsageError: there is no
-    module, target or version. CannotBeAskedError: it is of what ran.
+    the ISA says the same, and in `stand_in` where it lacks the target.
     """
 
     def __init__(
@@ -281,11 +278,9 @@ class Replayed:
 
 
 class Replays(ClosedAtTheEnd):
-    """Replays findings with options, and against a baseline if there is one.
+    """Replays findings with options, and against a baseline (a compiler or "none") if given.
 
-    A runner that several findings need is opened once; what is missing is asked for once.
-    `baseline` is another compiler, or "none": without faults and passes. `kernels` asks for the
-    smallest kernel of each finding, too.
+    A runner that several findings need is opened once; `kernels` asks for smallest kernels, too.
     """
 
     def __init__(
@@ -436,3 +431,40 @@ class Replays(ClosedAtTheEnd):
             for version, own, level in told
         )
         return list(dict.fromkeys(found))
+
+
+# How often a failure that is rare has to be looked for
+
+MISSED = 1e-3  # probability with which a failure of the known rate may be overlooked
+_LEAST = 2  # runs of what fails every time: one that is not repeated says nothing of being flaky
+_MOST = 10_000
+"""Runs after which the search gives up on rarer failures; the chance that is left is reported."""
+
+
+def repeats_for(rate: float) -> int:
+    """Return how many runs miss a failure of this rate, 0 to 1, with a probability below `MISSED`.
+
+    All n runs pass with a probability of (1 - rate)^n.
+    """
+    if not 0 < rate < 1:
+        return _LEAST if rate >= 1 else _MOST
+    return max(_LEAST, min(_MOST, math.floor(math.log(MISSED) / math.log1p(-rate)) + 1))
+
+
+def missed(rate: float, times: int) -> float:
+    """Return the probability that `times` runs all pass although each fails with this rate."""
+    return float((1 - min(max(rate, 0.0), 1.0)) ** times)
+
+
+def shown_by(runs: int) -> float:
+    """Return the least rate of failures of which runs show one with a probability of 95 %."""
+    return float(1 - 0.05 ** (1 / runs))
+
+
+def rate_of(finding: Finding) -> float:
+    """Return the share of a finding's runs that failed when it was confirmed; 1 if none is told."""
+    runs, failed = finding.details.get("runs"), finding.details.get("failed runs")
+    if isinstance(runs, int) and isinstance(failed, int) and 0 < failed <= runs:
+        return failed / runs
+    rate = finding.details.get("rate")
+    return rate if isinstance(rate, float) and 0 < rate <= 1 else 1.0

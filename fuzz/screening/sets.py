@@ -1,12 +1,15 @@
-"""A screening set: programs, their images, and what must come out, in one file; and its counts."""
+"""A screening set: programs, images, and what must come out; how it is made, kept and counted."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -15,15 +18,28 @@ from numpy.typing import NDArray
 
 from corpus import durable
 from corpus.programs import decode_program, encode_program
+from fuzz import warpfuzz_version
+from fuzz.bench import Emitted, Mutant
 from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
+from oracle.execution.execution import execute
 from oracle.given_files import read_given, reason_of
+from oracle.isa.forms import Form
+from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module, parse_target
-from oracle.program.program import Program, walk
+from oracle.models import NO_FIGURES, model_for
+from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
+from runners.emission import emit
+from runners.faults import CATALOGUE
 from runners.ledger import ROWS, Ledger, Rate
+from runners.processes import run_tool
 from runners.screening import References
-from strategies.contents import Recipe
+from strategies.contents import Recipe, ValueClass
+from strategies.draws import derived_seed
+from strategies.features import FEATURES, Focus, Has, features_of
+from strategies.programs import GENERATOR_VERSION, is_valued
+from strategies.rounds import Batch, Speed, campaign_rounds, family_of, round_batches
 
 _MAGIC = b"warpfuzz screening set\n"
 _FORMAT = 1  # version of what is written here
@@ -62,8 +78,7 @@ class Tally:
 
     cases: NDArray[np.uint64] = field(default_factory=_rows)
     """(ROWS,) images that each multiprocessor ran and compared."""
-    wrong: NDArray[np.uint64] = field(default_factory=_rows)
-    """(ROWS,) those of them that differed."""
+    wrong: NDArray[np.uint64] = field(default_factory=_rows)  # (ROWS,) those of them that differed
     images: Counter[str] = field(default_factory=Counter)
     """By program: how many images were compared."""
     programs: dict[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -248,3 +263,296 @@ def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
 
 def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+# Making a set
+
+LEFT_OUT = frozenset(
+    {
+        Has.OVER_MULTIPLICAND, Has.AMONG_MULTIPLICANDS, Has.C_ORDER, Has.C_PART,
+        Has.C_REPEATED,
+    }
+)  # fmt: skip
+"""Features of programs that do not belong into a set: every compiler so far gives some of those
+whose D has registers of A or B, or whose C has D's in another order, a wrong expansion
+(docs/findings.md), on every multiprocessor."""
+_MOST_BYTES = 16 << 10
+"""Of an image and shared memory: three warps still fit beside each other in a block."""
+_ROUNDS = 40  # rounds from which programs are chosen: 320, twice as many as there are forms
+_TRIES = 8  # programs drawn about a form until one can be in a set: 4 of 10 cannot (2026-11-23)
+_LEAST_IMAGES = 4  # images of a program at least
+_SEARCHED = 64  # images beyond a program's own that are looked at for a fault
+_SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault is looked for
+
+
+def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
+    """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
+    target, version, speed = module.target.name, str(module.version), Speed.INTERPRETED
+    rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
+    return (list(filter(fits, batches)) for batches in rounds)
+
+
+def fits(batch: Batch) -> bool:
+    """Whether a program can be in a set."""
+    size = batch.program.image_bytes + batch.program.shared_bytes
+    return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
+
+
+def about(wanted: Sequence[Form], forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
+    """Draw a program about each wanted form, of others, and return those that can be in a set."""
+    target, version = module.target.name, str(module.version)
+    focuses = [Focus(form=form) for form in wanted]
+    drawn = round_batches(forms, target=target, version=version, key=key, focuses=focuses)
+    return list(filter(fits, drawn))
+
+
+def reaches(batch: Batch) -> frozenset[str]:
+    """Return the names of all that a program reaches by itself, whatever its images hold."""
+    names = [feature.value for feature in features_of(batch.program)]
+    family = family_of(batch.form)
+    return frozenset(
+        (
+            f"about {batch.about}",
+            *(form.opcode for form in requirements(batch.program)),
+            *names,
+            *(f"{family}: {name}" for name in names),
+        )
+    )
+
+
+def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
+    """Choose programs that reach all that the pool does, or as much as so many can."""
+    left = {index: reaches(batch) for index, batch in enumerate(pool)}
+    missing = frozenset[str]().union(*left.values())
+    found: list[Batch] = []
+
+    def worth(index: int) -> tuple[bool, float, int]:
+        new = left[index] & missing
+        # Every form has a program about it, before anything else counts.
+        about = any(name.startswith("about ") for name in new)
+        return about, len(new) / pool[index].program.image_bytes, -index
+
+    while missing and left and len(found) < most:
+        best = max(left, key=worth)
+        new = left.pop(best) & missing
+        if not new:
+            break
+        missing -= new
+        found.append(pool[best])
+    return found
+
+
+def set_program(
+    batch: Batch, number: int, count: int, module: Module, *, target: str | None = None
+) -> SetProgram:
+    """Return a program with its first images, and what the oracle says of them."""
+    return SetProgram(
+        entry=f"program_{number}",
+        program=batch.program,
+        references=_judged(batch, count, 0, target or module.target.name),
+        round=number,
+        recipe=batch.recipe,
+    )
+
+
+def _judged(batch: Batch, count: int, first: int, target: str) -> References:
+    images = batch.images(count, first=first)
+    expected = execute(batch.program, images, target=target).images
+    return References(images=images, expected=expected)
+
+
+def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) -> ScreeningSet:
+    """Make a set of about so many images."""
+    if images < _LEAST_IMAGES:
+        raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
+    pool = [*chain.from_iterable(islice(candidates(forms, module, seed), _ROUNDS))]
+    for number in range(_TRIES):
+        there = {batch.form for batch in pool}
+        if missing := [form for form in forms if form not in there]:
+            pool += about(missing, missing, module, derived_seed(seed, "distill", number))
+    batches = chosen(pool, images // _LEAST_IMAGES)
+    count = images // len(batches)
+    programs = [set_program(batch, number, count, module) for number, batch in enumerate(batches)]
+    touching, shown = _show_faults(batches, programs, module)
+    every, own = (
+        {form.opcode for batch in some for form in requirements(batch.program)}
+        for some in (pool, batches)
+    )
+    covers = {
+        "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
+        "forms with loads and stores": _covered(sorted(every), own),
+        "features of programs": _covered(
+            [one.value for one in FEATURES.values() if one not in LEFT_OUT],
+            {one.value for batch in batches for one in features_of(batch.program)},
+        ),
+        "classes of values": _covered(
+            [one.value for one in ValueClass],
+            {one.value for batch in batches for one in batch.recipe.classes[:count]},
+        ),
+        "planted faults": _covered(touching, shown),
+    }
+    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=programs)
+
+
+def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
+    """Return the description that is stored in a set."""
+    return Description(
+        target=module.target.name,
+        ptx_version=str(module.version),
+        architecture=module.target.name,
+        seed=seed,
+        generator=GENERATOR_VERSION,
+        warpfuzz=warpfuzz_version(),
+        model=model_for(module.target.name).name,
+        covers=covers,
+    )
+
+
+def _covered(names: Sequence[str], reached: set[str]) -> Covered:
+    missing = tuple(name for name in names if name not in reached)
+    return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
+
+
+def _show_faults(
+    batches: Sequence[Batch], programs: list[SetProgram], module: Module
+) -> tuple[list[str], set[str]]:
+    """Add an image to a program for each planted fault that none shows and more images do."""
+    touching, shown = list[str](), set[str]()
+    smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
+    emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
+
+    for fault in CATALOGUE:
+        if fault.rare:
+            continue
+        mutant = Mutant(fault, target=module.target.name, layout=0)
+        loads = ((place, mutant.load(emitted(place))) for place in smallest)
+        touched = []
+        found = ((at, made) for at, made in loads if made is not None)
+        for place, loaded in islice(found, _SEARCHED_PROGRAMS):
+            touched.append((place, loaded))
+            own = programs[place].references
+            if mutant.first_wrong(loaded, emitted(place), own.images, own.expected) is not None:
+                shown.add(fault.name)
+                break
+        else:
+            for place, loaded in touched:
+                own = programs[place].references
+                new = _judged(batches[place], _SEARCHED, len(own.images), module.target.name)
+                first = mutant.first_wrong(loaded, emitted(place), new.images, new.expected)
+                if first is not None:
+                    shown.add(fault.name)
+                    one = new.only(first)
+                    both = References(
+                        images=np.concatenate((own.images, one.images)),
+                        expected=np.concatenate((own.expected, one.expected)),
+                    )
+                    programs[place] = replace(programs[place], references=both)
+                    break
+        touching += [fault.name] * bool(touched)
+    return touching, shown
+
+
+_LISTING_SECONDS = 20
+"""Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
+_DEVICE = re.compile(
+    r"^(?:GPU (?P<gpu>\d+): .*|\s+(?P<slice>MIG \S+)\s+Device\s+(?P<place>\d+): )"
+    r"\(UUID: (?P<uuid>[\w-]+)\)$",
+    re.MULTILINE,
+)  # a line of `nvidia-smi -L` (MIG User Guide, Device Enumeration)
+
+
+def listed_devices() -> list[tuple[str, str]]:
+    """Return all GPUs of this machine, as `devices_in`; none without an answer of nvidia-smi."""
+    try:
+        told = run_tool(["nvidia-smi", "-L"], deadline=_LISTING_SECONDS)
+    except OSError:
+        return []
+    return [] if told.status is None else devices_in(told.text)
+
+
+def devices_in(listing: str) -> list[tuple[str, str]]:
+    """Return what `nvidia-smi -L` lists: GPUs, the slices in place of one that has any."""
+    found: list[tuple[str, str]] = []
+    gpu = ""
+    for line in _DEVICE.finditer(listing):
+        name = gpu = f"GPU {line['gpu']}" if line["gpu"] else gpu
+        if not line["gpu"]:
+            if found and found[-1][0] == gpu:
+                found.pop()
+            name = f"{gpu} {line['slice']} device {line['place']}"
+        found.append((name, line["uuid"]))
+    return found
+
+
+def group_of(form: Form) -> str:
+    """Return what kind of instruction a form is: "fp8", "integers", "sparse", "ldmatrix"."""
+    if not form.is_product:
+        return form.mnemonic
+    if form.has_metadata:
+        return "sparse"
+    if form.a_type.is_float:
+        return "fp8" if form.a_type.bits == 8 else form.a_type.name
+    return "bits" if form.a_type.bits == 1 else "integers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetScope:
+    """What a module can have, and of what it is known what must come out."""
+
+    there: Mapping[str, Sequence[Form]]  # by group
+    known: Sequence[Form]
+
+    @property
+    def known_groups(self) -> dict[str, list[Form]]:
+        """The known forms by group."""
+        found: defaultdict[str, list[Form]] = defaultdict(list)
+        for form in self.known:
+            found[group_of(form)].append(form)
+        return found
+
+
+def scope_of(module: Module, oracle_target: str) -> SetScope:
+    """Return what a module can have."""
+    model = model_for(oracle_target)
+    there: defaultdict[str, list[Form]] = defaultdict(list)
+    known = []
+    for form in FORMS:
+        if form.is_main and is_available(form, module):
+            there[group_of(form)].append(form)
+            if is_valued(form, module) and (
+                not form.is_product or model.expansion_of(form) != NO_FIGURES
+            ):
+                known.append(form)
+    return SetScope(there=there, known=known)
+
+
+def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]:
+    """Iterate over programs about each known form, without end; those of all groups in turn."""
+    in_turn = itertools.zip_longest(*scope.known_groups.values())
+    forms = [form for forms in in_turn for form in forms if form is not None]
+    for turn in itertools.count():
+        for number, form in enumerate(forms):
+            keys = (derived_seed(seed, "preflight", turn, number, one) for one in range(_TRIES))
+            drawn = (about([form], scope.known, module, key) for key in keys)
+            yield next(filter(None, drawn), [])
+
+
+def coverage(
+    scope: SetScope, programs: Mapping[str, Program], tally: Tally
+) -> dict[str, dict[str, int]]:
+    """Return by group how many forms there are, are known, and ran, and what came of the images."""
+    known, ran = scope.known_groups, defaultdict[str, set[Form]](set)
+    rows = {
+        group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,
+                "images": 0, "wrong": 0}
+        for group, forms in scope.there.items()
+    }  # fmt: skip
+    for entry, images in tally.images.items():
+        forms = [form for form in requirements(programs[entry]) if form.is_main]
+        for form in forms:
+            ran[group_of(form)].add(form)
+        for group in {group_of(form) for form in forms}:
+            rows[group]["images"] += images
+            rows[group]["wrong"] += int(tally.programs.get(entry, np.zeros(1)).sum())
+            rows[group]["ran"] = len(ran[group])
+    return rows

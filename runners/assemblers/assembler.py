@@ -1,7 +1,4 @@
-"""One assembler: its version, and the targets and PTX versions that it accepts.
-
-What it answers is kept in the user's cache folder, by the hash of the binary.
-"""
+"""One assembler: what it accepts, kept in the user's cache folder by the hash of the binary."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ _MOST_MINOR = 12
 (9.5); beyond this a program is asked no more, because it takes whatever it is given."""
 _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
-_SCHEMA = 1
-"""Changes whenever a question is asked otherwise, so that old answers are not read."""
+_SCHEMA = 1  # changes whenever a question is asked otherwise, so that old answers are not read
 Answer = str | bool | list[str]
 T = TypeVar("T", bound=Answer)
 _MOST_BYTES = 4 << 20
@@ -58,10 +54,7 @@ class ToolAnswers(dict[str, Answer]):
         super().__init__(self._read())
 
     def put(self, question: str, answer: Answer) -> None:
-        """Keep an answer, also for other processes.
-
-        A cache that cannot be written is left alone: the question is asked again next time.
-        """
+        """Keep an answer, for other processes too; a cache that cannot be written is left alone."""
         self[question] = answer
         # Another process may have added answers since.
         merged = {**self._read(), **self}
@@ -93,8 +86,7 @@ class Assembler(Toolchain):
     version: str = ""
     """Full version: "V13.5.37"; "V" and the release where it prints none; "" if it tells none."""
     origin: ToolOrigin = ToolOrigin.GIVEN
-    variant: Variant = PLAIN
-    """Its options beside the -O level."""
+    variant: Variant = PLAIN  # its options beside the -O level
 
     def __post_init__(self) -> None:
         if not self.spelled:
@@ -129,10 +121,7 @@ class Assembler(Toolchain):
         return known and not self.refusal(target, architecture)
 
     def refusal(self, target: str, architecture: str) -> str:
-        """Return what it has against its options, or says that it does with them; "" if nothing.
-
-        It is asked with the least of modules for an architecture that it knows.
-        """
+        """Return what it has against its options for an architecture; "" if nothing."""
         if not self.variant:
             return ""
         own = self.variant.architecture(architecture)
@@ -189,10 +178,7 @@ class Assembler(Toolchain):
 
     @cached_property
     def highest_version(self) -> PtxVersion:
-        """Highest `.version` that it accepts, also one newer than `oracle.isa.targets.VERSIONS`.
-
-        Raises InfrastructureError if it accepts none.
-        """
+        """Highest `.version` that it accepts, also a new one; InfrastructureError if none."""
         stored = self._answers.get("highest version")
         if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):
             return PtxVersion(int(version[1]), int(version[2]))
@@ -265,10 +251,7 @@ def asked(
     path: Path, *arguments: str, folder: Path | None = None, deadline: float = _QUESTION_SECONDS,
     stall: float | None = None, memory_bytes: int = MEMORY_BYTES,
 ) -> Finished:  # fmt: skip
-    """Run a tool of CUDA in a folder; what it prints on both streams is its output.
-
-    Raises InfrastructureError if it cannot be started, or the disk is full.
-    """
+    """Run a tool of CUDA, its streams together; InfrastructureError: no start, or a full disk."""
     try:
         return run_tool(
             [str(path), *arguments], cwd=folder, deadline=deadline, stall=stall,

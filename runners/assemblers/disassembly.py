@@ -13,11 +13,9 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import asked
 from runners.cuda.compilation import version_told
 from runners.folders import temporary_folder, writing
-from runners.toolchains import places
-from runners.wheels import HOLDING
+from runners.toolchains import HOLDING, places
 
-(WHEEL,) = HOLDING["nvdisasm"]
-"""Distribution that holds an nvdisasm."""
+(WHEEL,) = HOLDING["nvdisasm"]  # distribution that holds an nvdisasm
 # A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).
 _DEADLINE_SECONDS = 120.0
 # ".text.kernel_0:" begins a kernel; an instruction stands behind its address, and perhaps behind a
@@ -42,15 +40,10 @@ class Disassembler:
     """An nvdisasm."""
 
     path: Path
-    version: str
-    """Version, such as "V13.5.37"."""
+    version: str  # version, such as "V13.5.37"
 
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
-        """Return the instructions of each kernel, without their addresses, by its name.
-
-        Raises InfrastructureError if it does not take the cubin: it may be older than what made
-        it, or too new for the architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
-        """
+        """Return the instructions of each kernel by its name; InfrastructureError if it refuses."""
         return all_instructions(self._listing(cubin))
 
     def _listing(self, cubin: bytes) -> str:
@@ -70,10 +63,7 @@ class Disassembler:
 
 
 def all_instructions(listing: str) -> dict[str, list[str]]:
-    """Return the instructions in nvdisasm's listing, by the name of the kernel.
-
-    What a kernel branches to stands before it as a label, and trailing padding is left out.
-    """
+    """Return instructions and labels in nvdisasm's listing by kernels' names, without padding."""
     found: dict[str, list[str]] = {}
     kernel: list[str] = []
     for line in listing.splitlines():
@@ -90,10 +80,7 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
 
 
 def find_disassembler(wanted: Path | None = None) -> Disassembler | None:
-    """Return a disassembler: the one that is given, or the first on PATH, in a toolkit or a wheel.
-
-    None where none is given and none is here; UsageError if the given one is none.
-    """
+    """Return the one that is given (UsageError if it is none), else one that is here, or None."""
     if wanted is not None:
         return _identified(wanted.expanduser())
     for path, _ in places("nvdisasm"):
@@ -126,10 +113,9 @@ def _identified(path: Path) -> Disassembler:
 
 
 def kernel_digests(cubin: bytes) -> dict[str, str]:
-    """Return a hash of the machine code, constants and shared memory of each kernel, by its name.
+    """Return a hash of code, constants and shared memory of each kernel, by its name.
 
-    Kernels of two cubins with one hash compute the same: versions differ in much that is never
-    executed. Raises ValueError if the bytes are no ELF file for 64 bits, or are cut off.
+    Kernels with one hash compute the same. Raises ValueError if the bytes are no ELF file.
     """
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("no ELF file of 64 bits")

@@ -1,9 +1,7 @@
 """Instructions in modules of PTX, and what an assembler says of them: from accepting to hanging.
 
-Registers have conventional names, and a module declares those that its instructions name:
-`%r<N>` (.b32), `%f<N>` (.f32), `%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64, an
-address), `%stride` (.b32) and the shared buffer `tile`. Any other name stays undeclared, which is
-an ordinary error of whoever wrote the instruction.
+A module declares the registers that are named in the usual way: `%r<N>` (.b32), `%f<N>` (.f32),
+`%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64), `%stride` (.b32); and `tile`.
 """
 
 from __future__ import annotations
@@ -23,12 +21,10 @@ from runners.ptx_text import CUBIN_HEADER_BYTES, is_cubin, opening
 
 _TYPES = {"r": "b32", "f": "f32", "d": "f64", "h": "b16", "p": "pred"}
 """PTX type of the registers with each prefix."""
-_SINGLE = {"addr": "b64", "stride": "b32"}
-"""PTX type of the registers that have no number."""
+_SINGLE = {"addr": "b64", "stride": "b32"}  # PTX type of the registers that have no number
 _TILE = ".shared .align 128 .b8 tile[4096];"
 """The shared buffer: aligned for the largest fragment (PTX ISA 9.7.14.4.2), 16 x 16 of 16 bytes."""
-_ABOVE = "// the instruction:"
-"""Comment on the line above the instruction of a minimal module."""
+_ABOVE = "// the instruction:"  # comment on the line above the instruction of a minimal module
 MARKER = "warpfuzz_marker;"
 """A line that every assembler rejects: the sign in its output that it read a file to the end."""
 _PARAMETERS = ".param .u64 results"
@@ -70,8 +66,7 @@ _NUMBER = re.compile(r"(?<![\dC])\d+(?:\.\d+)?")
 _SIGNAL_CODES = range(129, 192)
 """A shell reports that a signal ended a program as 128 + its number (POSIX.1-2017, 2.8.2); ptxas
 itself exits with 255 (11.7 to 13.5, 2026-11)."""
-_STRANGE_LINES = 20
-"""Lines of no known kind that a verdict keeps."""
+_STRANGE_LINES = 20  # lines of no known kind that a verdict keeps
 
 
 # Modules
@@ -95,8 +90,7 @@ def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
 def is_contained(instruction: str) -> bool:
     """Whether the text is one statement that cannot change the meaning of its neighbours.
 
-    A missing or second semicolon, an open brace, a quote, a comment, a label, a directive or a
-    line marker could; such a text is given a file of its own.
+    A text that is none is given a file of its own.
     """
     return _CONTAINED.fullmatch(instruction) is not None
 
@@ -116,11 +110,9 @@ def checked(instruction: str) -> str:
 def minimal_module(
     instruction: str, *, target: str, version: str, results_stored: bool = False
 ) -> str:
-    """Return a smallest module that holds the instruction, one line of text.
+    """Return a smallest module that holds the instruction; UsageError if that is not one line.
 
-    `target`, `version`: values of the directives, such as "sm_90" and "8.0". `results_stored`:
-    whether the first vector of registers is stored to memory afterwards, so that no optimiser may
-    drop the instruction. Raises UsageError if the text is not one line.
+    `results_stored`: whether its first vector is stored, so that no optimiser may drop it.
     """
     text = checked(instruction)
     stores = _stores(text) if results_stored else ()
@@ -242,12 +234,9 @@ def comes_from_inside(
 ) -> bool:
     """Whether an error message is about the assembler's own inside, not about the instruction.
 
-    It is where it names text that the assembler brought along, a helper function or another
-    instruction than was given, a token or a line that the input does not have, or no line at all.
-
-    `message`, `instruction`: an error of a module that holds one instruction, and that.
-    `contained`: whether it is one whole statement; if not, an error may stand behind it. `at`,
-    `lines`: line of the instruction in the module, None where it is not known; lines of the module.
+    It names text that the assembler brought along, a helper or another instruction, a token or line
+    that the input lacks, or no line. `contained`: whether the instruction is one whole statement;
+    if not, an error may stand behind it. `at`, `lines`: its line if known; lines of the module.
     """
     if message.is_foreign or message.line is None:
         return True
@@ -274,8 +263,7 @@ def text_comes_from_inside(text: str, *, instruction: str, contained: bool) -> b
 def _claims(text: str) -> tuple[bool, tuple[str, ...], re.Pattern[str] | None, str | None]:
     """Return what the text of an error says about the input.
 
-    Whether it calls itself internal, or is about a function; names that only the assembler gives;
-    the instruction that it is about, by its first word; the token at which parsing ended.
+    Whether it calls itself internal; names of the assembler's own; instruction; token at the end.
     """
     named, near = _NAMED_INSTRUCTION.search(text), _NEAR.match(text)
     return (
@@ -315,8 +303,7 @@ class ToolVerdict:
     outcome: Response
     messages: tuple[str, ...] = ()
     """Errors, in order, without the place; warnings where it was accepted."""
-    ending: str = "exit code 0"
-    """How the process ended, in words."""
+    ending: str = "exit code 0"  # how the process ended, in words
 
     @cached_property
     def normalised(self) -> str:

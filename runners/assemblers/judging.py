@@ -1,19 +1,11 @@
 """Judges instructions with an assembler: thousands at a time, each as if it were alone.
 
-First they are sifted: rejected in bulk, by line number. An error that is found while parsing does
-not stop ptxas, so one module can hold many instructions. Three things do stop it. A syntax error
-ends the parsing of its file; so the instructions are spread over many files of a few lines, all
-given to one process. A crash ends the process; so each file ends with a marker, a line that is
-always rejected, and the first file without its marker in the output is the one that did it. An
-error in text that ptxas brings along spoils its checks of what comes behind. So what comes behind a
-crash or such an error is given to the next process: 18,800 near-legal instructions took 16
-processes and one second (ptxas 13.5, 2026-11).
-
-The marker also keeps every module from the later phases. So what is not rejected is assembled, in
-groups that are halved where they fail, apart from all that is rejected. Of a group that does not
-assemble, the lines that the assembler names are judged alone, or else its halves are tried. What is
-likely to fail is told by whoever asks (`Doubt`), and kept apart from the rest. The results are
-stored, at the default level, because that is what programs do.
+First they are sifted: rejected in bulk, by line number, since an error in parsing does not stop
+ptxas. A syntax error ends its file, so there are many short files; a crash ends the process, so
+each file ends with a marker that is always rejected; an error in text that ptxas brings along
+spoils its checks of what comes behind, which the next process gets. What is not rejected is
+assembled in groups that are halved where they fail. (18,800 near-legal instructions took 16
+processes and one second with ptxas 13.5, 2026-11.)
 """
 
 from __future__ import annotations
@@ -45,21 +37,16 @@ from runners.assemblers.judgements import (
 from runners.folders import check_space, temporary_folder, writing
 from runners.ptx_text import header
 
-DEADLINE_SECONDS = 5.0
-"""Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
-_REMEMBERED = 200_000
-"""Judgements, of about 1 kB."""
-_BATCH = 8192
-"""Instructions that are sifted at a time: bounds memory, and the files in the folder."""
+DEADLINE_SECONDS = 5.0  # time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)
+_REMEMBERED = 200_000  # judgements, of about 1 kB
+_BATCH = 8192  # instructions that are sifted at a time: bounds memory, and the files in the folder
 _FILES_AT_ONCE = 2048
-_PER_FILE, _MOST_PER_FILE = 16, 32
-"""Instructions of a file, where sifting starts from, and at most."""
+_PER_FILE, _MOST_PER_FILE = 16, 32  # instructions of a file, where sifting starts from, and at most
 _OFTEN, _SELDOM = 0.25, 0.05
 """Shares of instructions to be parsed again from which on files get shorter, and longer below."""
 _STALL_SECONDS = 2.0
 """2,048 files of 32 instructions take ptxas 13.5 a second; it prints all the while."""
-_ENDING = "exit code 255"
-"""What ptxas alone would end with (11.7 to 13.5, 2026-11)."""
+_ENDING = "exit code 255"  # what ptxas alone would end with (11.7 to 13.5, 2026-11)
 _PER_ENTRY = 8
 _SECONDS_FOR_EACH, _LEAST_SECONDS = 0.02, 1.0
 """An instruction takes below 2 ms; a group that is stopped early is halved."""
@@ -148,13 +135,10 @@ def judge_module(
     deadline: float = DEADLINE_SECONDS,
     memory_bytes: int = MEMORY_BYTES,
 ) -> ToolVerdict:
-    """Judge a whole module, such as the stored file of a finding.
+    """Judge a whole module, such as the stored file of a finding, for its own or another target.
 
-    `target`: value of -arch; that of the module's own `.target` where it is not given. `level`: -O
-    level; the assembler's default where it is not given. `deadline`: seconds after which it counts
-    as hung. `memory_bytes`: most bytes of address space of the assembler. Raises UsageError if no
-    target is given, and none is in the module; InfrastructureError if the assembler cannot be
-    started, or the disk is full.
+    `level`: of -O; None: the assembler's default. `deadline`: seconds after which it hangs. Raises
+    UsageError without a target; InfrastructureError if it cannot be started, or the disk is full.
     """
     target = target or header(module)[0]
     if not target:
@@ -170,13 +154,9 @@ def judge_module(
 class ToolJudge:
     """Says what an assembler does with instructions, for one target and PTX ISA version.
 
-    Every verdict but accepted and ordinarily rejected is that of the instruction alone, in a
-    minimal module. Identical texts are judged once, as long as they are remembered. Of one thread.
-
-    `target`, `version`: values of `.target` and `.version`, such as "sm_90" and "8.0". `deadline`:
-    seconds that one instruction may take on its own before it counts as hung. Raises UsageError if
-    the assembler does not take this target or version; InfrastructureError if it does not work as
-    an assembler does: a good instruction must give a cubin, and a bad one a message with its line.
+    Every verdict but accepted and ordinarily rejected is that of the instruction alone. Identical
+    texts are judged once. `deadline`: seconds for one instruction. Raises UsageError if it
+    does not take the target or version; InfrastructureError if it does not work as one does.
     """
 
     def __init__(
@@ -212,9 +192,8 @@ class ToolJudge:
     ) -> list[Judgement]:
         """Judge instructions, one line of text each; the result has the order of the input.
 
-        `doubt` says how likely each of them fails after it was parsed: it costs less to find what
-        fails where that is told right, and changes no verdict. Raises UsageError if a text is not
-        one line, InfrastructureError if the assembler cannot be started or the disk is full.
+        `doubt`: how likely each fails after it was parsed, a hint for speed. Raises UsageError if a
+        text is not one line, InfrastructureError if the assembler cannot be started.
         """
         texts = [checked(text) for text in instructions]
         judgements = {text: self._known[text] for text in texts if text in self._known}

@@ -1,9 +1,4 @@
-"""Programs to PTX text.
-
-`emit` makes a module of one kernel, `emit_all` a module of many, one per program;
-`emit_screening` one of kernels that run every image on every multiprocessor and compare;
-`emit_single` one of the smallest kernel, which one warp runs on one image.
-"""
+"""Programs to PTX text: a module of one kernel, of many, of kernels that screen, of a smallest."""
 
 from runners.emission.modules import emit, emit_all, emit_single
 from runners.emission.screening import emit_screening

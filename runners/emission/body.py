@@ -48,10 +48,8 @@ _BASES = {
     ("shared", ""): "%shared_generic",
 }  # fmt: skip
 """Base registers, by the space of the buffer and the spelling of the state space."""
-_WIDEST = 16
-"""Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
-_UNROLLED = 8
-"""Most rounds of one copy that are written out; more become a loop."""
+_WIDEST = 16  # bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`
+_UNROLLED = 8  # most rounds of one copy that are written out; more become a loop
 _VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
 """Types of what one lane can move at a time, by their bytes."""
 # `.rn` is written out: without it a compiler may contract mul and add into fma (PTX ISA, Floating
@@ -71,8 +69,8 @@ _ARITHMETIC = {
 class Body:
     """Instructions in order, and what they make a kernel declare; `write` appends steps.
 
-    wmma is spelled with `.aligned`, or not. The image lies in "global", or in "shared" where it was
-    copied there. `used` are registers of the prologue that the body reads.
+    wmma is spelled with `.aligned` or not. The image lies in "global", or in "shared". `used` are
+    registers of the prologue that the body reads.
     """
 
     def __init__(self, program: Program, aligned: bool, image_space: str = "global") -> None:
@@ -560,10 +558,9 @@ def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
 def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], list[str]]:
     """Allot PTX registers to a program; return what gives those of an operand, and declarations.
 
-    A name that only ever holds registers of one type is `%name_0`, `%name_1`, …; one that holds
-    several gets a bank per type, told apart by capital letters, which no name has. If a step lists
-    registers of a bank, all operands that name it share them: they are declared untyped then where
-    they have several types ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
+    A name of one type is `%name_0`, …; one of several has a bank per type, told apart by capital
+    letters. Banks of which a step lists registers are shared, and untyped if of several types
+    ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
     """
     uses = [(step, use) for step in walk(program.steps) for use in step.uses]
     types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}

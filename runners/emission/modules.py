@@ -37,32 +37,23 @@ _CARRY = re.compile(r"\.cc\b|^(?:addc|subc|madc)\b")
 
 
 def emit(program: Program, *, module: Module | None = None, entry: str = "kernel") -> KernelModule:
-    """Turn a program into a PTX module of one kernel.
+    """Turn a program, legal or not, into a PTX module of one kernel, for `Module.named()` if None.
 
-    `program`: any program, legal for the target or not: the assembler is the judge of that.
-    `module`: the target and the PTX ISA version; `Module.named()` if None. `entry`: name of the
-    kernel. Raises UsageError if the entry's name is no PTX identifier, a buffer is accessed through
-    a state space in which it does not lie, or one warp needs more shared memory than a block has.
+    Raises UsageError if the entry's name is no PTX identifier, a buffer is accessed through another
+    state space than it lies in, or one warp needs more shared memory than a block has.
     """
     return emit_all({entry: program}, module=module)
 
 
 def emit_all(programs: Mapping[str, Program], *, module: Module | None = None) -> KernelModule:
-    """Turn programs into a PTX module with a kernel for each, under the name that it has here.
-
-    Raises UsageError as `emit` does, and if there is no program.
-    """
+    """Turn programs into a module with a kernel for each, by their names; UsageError as `emit`."""
     return module_of(programs, _kernel, _text, module)
 
 
 def emit_single(
     program: Program, *, module: Module | None = None, entry: str = "kernel"
 ) -> KernelModule:
-    """Turn a program into a module of one kernel that one warp runs on one image.
-
-    The entry's parameter is `.param .u64 image`, the address of the image's bytes. Arguments and
-    errors are those of `emit`.
-    """
+    """Turn a program into a module of one kernel, which one warp runs on `.param .u64 image`."""
     return module_of({entry: program}, _single_kernel, _single_text, module)
 
 
@@ -73,11 +64,9 @@ def module_of(
     programs: Mapping[str, Program], kernel_of: Callable[[Program, str], K],
     text_of: Callable[[Program, K, bool], str], module: Module | None,
 ) -> KernelModule:  # fmt: skip
-    """Return a module with a kernel for each program, by the names of their entries.
+    """Return a module with a kernel for each program; UsageError if a name is no identifier.
 
-    `kernel_of` makes the kernel of a program under a name, `text_of` its text; the last argument is
-    whether wmma is spelled with `.aligned`. Raises UsageError if a name is no PTX identifier, or
-    there is no program.
+    `kernel_of` makes a program's kernel under a name, `text_of` its text, with `.aligned` or not.
     """
     if not programs:
         raise UsageError("a module needs at least one program, and none was given")
@@ -102,10 +91,7 @@ def module_of(
 
 
 def warps_of_block(program: Program, entry: str) -> int:
-    """Return how many warps of a program a block has at most, by the shared memory they need.
-
-    Raises UsageError if one needs more than a block has.
-    """
+    """Return the most warps of a block by their shared memory; UsageError if one needs too much."""
     room = STATIC_SHARED_BYTES // max(1, program.shared_bytes)
     if not room:
         raise UsageError(

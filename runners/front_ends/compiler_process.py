@@ -2,9 +2,8 @@
 
     python compiler_process.py llvm|nvrtc DESCRIPTOR PLACE [HEADERS ...]
 
-PLACE is the folder of an llvmlite, or a libnvrtc. For each `{"text", "target", "version", "level"}`
-on the connection of the descriptor it answers `{"ptx"}` or `{"error"}`; the first thing that is
-sent is `{"version": "15.0.7"}`. It imports nothing of warpfuzz.
+PLACE is the folder of an llvmlite, or a libnvrtc. It sends `{"version"}`, and then for each
+`{"text", "target", "version", "level"}` a `{"ptx"}` or `{"error"}`. It imports nothing of warpfuzz.
 """
 
 from __future__ import annotations

@@ -1,19 +1,12 @@
 """Programs as CUDA C++: what people write by hand, so that the compiler has something to do.
 
-Fragments of one type lie in arrays, buffers are pointers, copies and elements are loops, what is
-done again and again is a function that has to be inlined. Programs that `nvcuda::wmma` can say are
-said with it; where a matrix lies as PTX allows and the API does not, or a form has no word there,
-all of the program's wmma instructions are inline PTX on arrays of registers. What works on
-registers lane by lane has no word at all and is inline PTX everywhere.
+Programs that `nvcuda::wmma` can say are said with it; else all of their wmma instructions are
+inline PTX on arrays of registers, as is what works on registers lane by lane. Words of the API:
+CUDA C++ Programming Guide, Warp Matrix Functions, and `crt/mma.h` of CUDA 13.0, the same in 11.8.
 
-Words of the API: CUDA C++ Programming Guide, Warp Matrix Functions (Description, Element Types and
-Matrix Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `crt/mma.h` of
-CUDA 13.0, whose specialisations of `fragment` and overloads of `mma_sync` are the same in 11.8.
-
-Operations on elements avoid what C++ leaves open. `-x`, `fabsf(x)`, `x * 1` and `x + -0.0` do not
-say which NaN comes out of one: signs are changed by PTX that a compiler does not look into, and
-constants of floats come out of such PTX. `int` is added and multiplied as `unsigned`, which may
-overflow, and floats by functions that are never merged into one operation.
+Operations on elements avoid what C++ leaves open: which NaN comes out of `-x` or `x * 1` (signs and
+constants of floats go through PTX that a compiler does not look into), overflow of `int` (they are
+`unsigned`), and fusion (`__fmul_rn`).
 """
 
 from __future__ import annotations
@@ -44,8 +37,7 @@ from runners.emission.body import pieces, progression, signs
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule
 
-POINTER_BYTES = 32
-""""mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)."""
+POINTER_BYTES = 32  # "mptr must be a 256-bit aligned pointer" (load_matrix_sync, store_matrix_sync)
 _STRIDE_BYTES = 16
 """ldm "must be a multiple of 8 for __half element type or multiple of 4 for float element type
 (i.e., multiple of 16 bytes in both cases)" (load_matrix_sync); taken for every type."""
@@ -213,9 +205,8 @@ class CudaCppWriter(NamedStepWriter):
     ) -> None:  # fmt: skip
         """Append an instruction of inline PTX, which may access `memory`.
 
-        Its operands are uses of names, which stand in braces where there are several registers;
-        (expression, constraint) of inputs, of which the first is the address, with `immediate`
-        bytes behind its register; numbers.
+        Operands: uses of names, in braces if of several registers; (expression, constraint) of
+        inputs, first the address, with `immediate` bytes behind its register; numbers.
         """
         texts, outputs, inputs = [], list[str](), list[str]()
         written = [use for use in operands if isinstance(use, Use) and use.written]
@@ -451,18 +442,12 @@ def _pointer_type(format_name: str) -> str:
 
 
 def has_word(form: Form) -> bool:
-    """Tell whether `mma_sync` or `bmma_sync` says a multiplication.
-
-    It has `satf` for integers alone, and no rounding mode but that of f64's default, `.rn`.
-    """
+    """Whether `mma_sync` says it: `satf` of integers alone, and no rounding but f64's default."""
     return form.rounding in (None, "rn") and not (form.satfinite and form.d_type.is_float)
 
 
 def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:
-    """Return which layout each name of a multiplicand has; None if one has both.
-
-    A `fragment` has it in its type; the steps on its elements leave it open.
-    """
+    """Return the layout of each multiplicand's name; None if a name has both."""
     steps = list(walk(program.steps))
     found: dict[tuple[str, Matrix], set[str]] = {}
     for step in steps:
@@ -504,11 +489,7 @@ def is_said(program: Program) -> bool:
 def statement(
     step: Elementwise, cell: str, source: str, destination: str, *, count: int | None
 ) -> str:
-    """Return the statement of an element-wise operation on variables of one type.
-
-    They are arrays of `count` registers of a type, `cell`, or fragments with such `x[i]` where it
-    is None.
-    """
+    """Return an operation on all of `count` cells, or of fragments with such `x[i]`."""
     operation = step.operation
     if count is None and operation is Operation.COPY:
         return f"{destination} = {source};"
@@ -552,10 +533,7 @@ def _expression(step: Elementwise, cell: str, value: str) -> str:
 
 
 def cuda_cpp(module: KernelModule) -> str:
-    """Return a module's programs as a translation unit of CUDA C++ with a kernel for each.
-
-    The entries have the parameters of the PTX. Raises UsageError if CUDA C++ cannot say a program.
-    """
+    """Return a module as a translation unit of CUDA C++; UsageError if it cannot say a program."""
     check_named(module.programs.values())
     texts = [
         CudaCppWriter(program=module.programs[kernel.entry], kernel=kernel).text()

@@ -1,8 +1,4 @@
-"""The languages of front ends: LLVM IR (llvmlite, opt and llc) and CUDA C++ (nvcc, NVRTC).
-
-Each is read by compilers of any version that are installed or fetched, and by any other command.
-NVRTC is nvcc's compiler as a library, of which there are wheels of every version.
-"""
+"""Languages of front ends: LLVM IR (llvmlite, opt and llc), CUDA C++ (nvcc, NVRTC); commands."""
 
 from __future__ import annotations
 
@@ -33,8 +29,7 @@ from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Failure, Trouble
 from runners.ptx_text import header
-from runners.toolchains import parted, places, version_order
-from runners.wheels import fetched_folders
+from runners.toolchains import fetched_folders, parted, places, version_order
 
 _LLVM_SECONDS, _CUDA_SECONDS = 60.0, 240.0
 """Time that one module may take: the slowest of 1,000 drawn programs took LLVM less than a second,
@@ -107,10 +102,7 @@ def _version_of(folder: Path) -> str:
 
 @cache
 def _dialect(command: str, target: str, version: str) -> int:
-    """Return the major version of LLVM whose IR a command reads, by asking it.
-
-    Raises InfrastructureError if it reads none.
-    """
+    """Ask a command which LLVM's IR it reads, by major version; InfrastructureError if none."""
     said = ""
     for major, text in _PROBES.items():
         piped = Piped(command, who="LLVM", seconds=_LLVM_SECONDS)
@@ -179,10 +171,7 @@ class Llvmlite(FrontEndToolchain):
 
 
 class CudaCppFrontEnd(FrontEnd):
-    """A compiler of CUDA C++ at a level of device code.
-
-    It chooses the PTX ISA version itself, the newest that it knows, whatever is asked for.
-    """
+    """A compiler of CUDA C++ at a level of device code; it chooses its newest PTX ISA version."""
 
     def __init__(self, who: str, level: int, engine: Child | Piped) -> None:
         super().__init__(who, level, engine)
@@ -364,10 +353,7 @@ class Source:
 
 
 def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Source:
-    """Return what a front end, "nvcc:13.0.88" or "llvm:15.0.7", is given for a module.
-
-    The level None is the language's default. Raises UsageError if it cannot say the programs.
-    """
+    """Return what "nvcc:13.0.88" or "llvm:15.0.7" is given for a module, or raise UsageError."""
     language, which = parted(spelled)
     is_llvm = language == "llvm"
     if level is None:

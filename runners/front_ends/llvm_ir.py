@@ -1,13 +1,9 @@
 """Programs as LLVM IR: the nvvm intrinsics, with what optimisers like to change around them.
 
-Fragments are vectors on the stack that `mem2reg` has to take apart; addresses are computed from
-lane, warp and image, some by a function that wants to be inlined; long copies are loops over units
-of the widest type, and the program's loops of a constant count can be unrolled; row addresses of
-ldmatrix without a pattern come out of a constant table; what some lanes alone store stands under a
-condition on the lane.
-
-Names and types of the intrinsics are those of LLVM's `IntrinsicsNVVM.td`; which version has which
-was asked of LLVM 14, 15, 20 and 22 (2026-11). What a version has none for is inline assembly.
+Fragments are vectors on the stack that `mem2reg` has to take apart, addresses come out of functions
+to inline or tables, long copies are loops, and what some lanes alone store is under a condition.
+Names of intrinsics are of LLVM's `IntrinsicsNVVM.td`; which version has which was asked of LLVM 14,
+15, 20 and 22 (2026-11). What a version has none for is inline assembly.
 """
 
 from __future__ import annotations
@@ -251,10 +247,9 @@ class LlvmWriter(NamedStepWriter):
         self, place: Place, *, space: int = -1, lane: int | None = None, offset: str = "",
         pointee: str = "i8",
     ) -> tuple[str, str]:  # fmt: skip
-        """Append what computes a pointer to a place of lane 0; return its type and value.
+        """Append what computes a pointer to a place of lane 0, generic in space 0.
 
-        It is generic in space 0; `lane` has the bytes from each lane's place to that of the next,
-        None where all have the same; `offset` is an `i64` that is added.
+        Returns type and value. `lane`: bytes between places of lanes; `offset`: an `i64` more.
         """
         own = 3 if self.program.buffer(place.buffer).space == "shared" else 1
         value = "%shared" if own == 3 else "%image"
@@ -582,10 +577,7 @@ class LlvmWriter(NamedStepWriter):
 
 
 def llvm_ir(module: KernelModule, *, llvm: int) -> str:
-    """Return a module's programs as LLVM IR with a kernel for each, for a major version of LLVM.
-
-    The entries have the parameters of the PTX. Raises UsageError if LLVM IR cannot say a program.
-    """
+    """Return a module as IR of a major version of LLVM; UsageError if it cannot say a program."""
     check_named(module.programs.values())
     texts, declared = [], dict[str, str]()
     for kernel in module.kernels:

@@ -1,7 +1,4 @@
-"""Front ends: compilers that write PTX from the programs of a module, here and at work.
-
-They work in processes of their own: one that stays and answers, or commands in a row.
-"""
+"""Front ends: compilers that write PTX from the programs of a module, here and at work."""
 
 from __future__ import annotations
 
@@ -35,8 +32,7 @@ from runners.processes import (
 )
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.ptx_text import header
-from runners.toolchains import Toolchain, version_order
-from runners.wheels import fetched_folders
+from runners.toolchains import Toolchain, fetched_folders, version_order
 
 _PROCESS = Path(__file__).with_name("compiler_process.py")
 _START_SECONDS = 60.0
@@ -46,10 +42,7 @@ _TEMPORARY = re.compile(r"\S*tmpxft_\S*?_stdin")
 
 
 class FrontEnd(ClosedAtTheEnd):
-    """A compiler that writes PTX from the programs of a module, at one -O level.
-
-    `who` is the compiler in words: "nvcc 13.0.88".
-    """
+    """A compiler, in words "nvcc 13.0.88", that writes PTX from programs at one -O level."""
 
     rewriters: Sequence[Rewriter] = ()
     """What happens to the PTX that it writes as a compiler, in order."""
@@ -63,11 +56,7 @@ class FrontEnd(ClosedAtTheEnd):
         return f"{self._who} at -O{self._level}"
 
     def __call__(self, module: KernelModule) -> KernelModule | Failure:
-        """Return the module with the PTX that it wrote, or why there is none.
-
-        The trouble is UNSUPPORTED where the language or this version of it has no way to say the
-        programs; that is no fault of the compiler.
-        """
+        """Return the module with its PTX; UNSUPPORTED if it cannot say the programs."""
         if not module.programs:
             return refused(self._who, "has no program to compile: the module was written by hand")
         try:
@@ -131,7 +120,7 @@ class FrontEndToolchain(Toolchain):
     path: str  # where it is; of a command the command
     writes_ptx: ClassVar[bool] = True
     takes_commands: ClassVar[bool] = False  # whether `by_command` gives one
-    version_of: ClassVar[Callable[[Path], str] | None] = None  # as `runners.wheels` takes it
+    version_of: ClassVar[Callable[[Path], str] | None] = None  # as `runners.toolchains` takes it
 
     @property
     def label(self) -> str:
@@ -228,11 +217,7 @@ def refused(who: str, what: str, detail: str = "") -> Failure:
 
 
 class Child:
-    """A process of `compiler_process`, which says its version and answers requests with mappings.
-
-    It is started when it is asked, and again after it died. `who` is the compiler in words, for
-    failures; an answer may take so many seconds.
-    """
+    """A process of `compiler_process` that is started when it is asked, again after it died."""
 
     def __init__(
         self, kind: str, *arguments: str | Path, who: str, seconds: float,
@@ -299,10 +284,7 @@ class Child:
 
 
 def stages(command: str) -> list[list[str]]:
-    """Return the words of the programs of a command, which have ` | ` between them.
-
-    Raises UsageError if a program is missing, or the quotes do not match.
-    """
+    """Return the words of a command's programs, between ` | `; UsageError if one is missing."""
     found: list[list[str]] = [[]]
     for word in words_of(command):
         if word == "|":
@@ -326,8 +308,7 @@ def check_there(programs: Sequence[Sequence[str]], spelled: str) -> None:
 class Piped:
     """A command, as `stages` takes it, each program of which may take so many seconds.
 
-    In its words `{level}` stands for the -O level, `{target}` for the value of .target ("sm_80"),
-    and `{ptx}` for the feature of LLVM that means the PTX ISA version ("ptx71").
+    `{level}`, `{target}` ("sm_80") and `{ptx}` (LLVM's feature, "ptx71") are filled in.
     """
 
     def __init__(self, command: str, *, who: str, seconds: float) -> None:
@@ -370,10 +351,7 @@ def is_named(program: Program) -> bool:
 
 
 def check_named(programs: Iterable[Program]) -> None:
-    """Raise UsageError if a language without registers cannot say a program.
-
-    There values have names, and the compiler chooses the registers. Code of lanes is PTX.
-    """
+    """Raise UsageError if a language where values have names, and no registers, lacks a program."""
     for program in programs:
         if (reason := _unnamed(program)) is not None:
             raise UsageError(reason)
@@ -402,8 +380,7 @@ _VERBS |= {"load_rows": "rows", "store_rows": "rows"}
 class NamedStepWriter:
     """Writes a program (`check_named`) as a kernel of a language without registers, by lines.
 
-    A language has a method for each kind of step: `_multiply`, `_access`, `_rows` and `_move` for
-    instructions of matrices, and those of the other steps' names.
+    A language has a method for each kind of step: `_multiply`, `_access`, `_rows`, `_move`, ….
     """
 
     program: Program  # what the kernel does to one image

@@ -1,10 +1,8 @@
 """Programs as words of 32 bits for the interpreter of the reference (`interpreter.cu`).
 
-Everything that a warp holds lies in one memory: the image, its shared memory, its registers, and
-working memory. A register has the words of its lanes one after the other. A fragment of wmma,
-whose layout is open, lies there as its matrix, dealt out over its registers byte by byte; a
-multiplicand with k last, an accumulator row by row. So all loads, stores and moves are tables of
-addresses, and what multiplies meets matrices.
+A warp's image, shared memory, registers and working memory lie in one memory. A register has its
+lanes' words in order; a wmma fragment lies as its matrix, dealt out over its registers: a
+multiplicand with k last, an accumulator by rows. So loads and moves are tables of addresses.
 """
 
 from __future__ import annotations
@@ -58,10 +56,8 @@ _OPERATIONS = {
     Operation.NEGATE: 2, Operation.NOT: 2, Operation.MULTIPLY: 3, Operation.ADD: 4,
 }  # fmt: skip
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
-_DOT_WORDS = 37
-"""Words of a dot product, which the interpreter keeps where it decodes."""
-_QUICK_BITS = 31
-"""A block's terms, summed, have to fit into 32 bits with their sign."""
+_DOT_WORDS = 37  # words of a dot product, which the interpreter keeps where it decodes
+_QUICK_BITS = 31  # a block's terms, summed, have to fit into 32 bits with their sign
 _MASK = (1 << 32) - 1
 
 
@@ -71,16 +67,11 @@ class Encoded:
 
     words: NDArray[np.uint32]
     image_bytes: int
-    work_bytes: int
-    """Memory of one warp, the image included."""
+    work_bytes: int  # memory of one warp, the image included
 
 
 def encode(program: Program, model: Model) -> Encoded:
-    """Write a defined program down for the interpreter; its products have a model's figures.
-
-    Raises NotEncodedError if the interpreter cannot do one of its steps, UsageError if the model
-    has no figures for one of its products.
-    """
+    """Write a defined program down; NotEncodedError if it cannot be; UsageError: no figures."""
     writer = _written(program, model, frozenset())
     # The less memory a warp has, the more warps run at once.
     return _written(program, model, unread).encoded if (unread := writer.unread) else writer.encoded
@@ -437,10 +428,7 @@ class _Writer(MemoryWriter):
     def _product(
         self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False
     ) -> None:
-        """Write the multiplication of matrices at the places of A, B, C and D.
-
-        `apart` says that B has a line for each output, not for each column.
-        """
+        """Write the product of matrices at A, B, C, D; `apart`: B has a line for each output."""
         sizes = shape.m, shape.n, shape.k
         if not form.a_type.is_float:
             clamped = self.model.exact_for(form).value == "clamp"

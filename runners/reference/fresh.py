@@ -1,8 +1,7 @@
 """What a runner promises that makes images by their numbers, and compares what a program does.
 
-Nothing but the numbers of images that differ, those images, and a sample of the others come back.
-How many images a program has follows from the program alone, since a seed has the same images
-everywhere: the interpreter's instructions are weighted with what they took on one GPU.
+Only the numbers of images that differ, those images and a sample come back. How many there are
+follows from the program, by what its instructions took on one GPU: a seed has the same anywhere.
 """
 
 from __future__ import annotations
@@ -26,44 +25,32 @@ _LOW = (1 << 32) - 1
 _DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 12 << 10
 """Blocks of 16 bytes of draws, most images and scalars of images that are begun together, and most
 bytes of two images that are made at once, as contents.h has them."""
-_KEPT_BYTES = 8 << 20
-"""Most bytes of such images: 64 of 128 KiB, which few programs pass."""
+_KEPT_BYTES = 8 << 20  # most bytes of such images: 64 of 128 KiB, which few programs pass
 NANOSECONDS = {
     "image": 13.0, "byte": 0.0041, "output": 0.13, "quick product": 0.1, "product": 0.05,
     "fused": 0.91, "integers": 0.033, "move": 0.22, "lane": 0.066, "together": 0.61,
 }  # fmt: skip
 """What an image takes on an H100, by what is done for it: fitted to 241 programs, nine in ten in
 0.53 to 1.64 times (benchmarks/program_costs.py, 2026-11-27); "product" is guessed."""
-_QUICK, _ELEMENT_BITS = 33, 7
-"""Places among the words of a DOT and of INTEGERS."""
+_QUICK, _ELEMENT_BITS = 33, 7  # places among the words of a DOT and of INTEGERS
 _UNIT = 10.0
 """Nanoseconds that count as one image: of the smallest program (benchmarks/fresh_speed.py)."""
-_LEAST = 16
-"""Images that a program has in any case: of a simulated device there are few."""
-_TURNS = 4.0
-"""Of a loop whose count an image has, taken as a mean."""
+_LEAST = 16  # images that a program has in any case: of a simulated device there are few
+_TURNS = 4.0  # of a loop whose count an image has, taken as a mean
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FreshWork:
     """Images that a program is to be run on, and what says what must come out."""
 
-    encoded: Encoded
-    """The program, for the reference."""
-    contents: NDArray[np.uint64]
-    """How image n is made (`strategies.contents.device`)."""
-    first: int
-    """Number of the first image."""
+    encoded: Encoded  # the program, for the reference
+    contents: NDArray[np.uint64]  # how image n is made (`strategies.contents.device`)
+    first: int  # number of the first image
     count: int
-    sampled: tuple[int, ...] = ()
-    """Numbers of images that come back even if they agree."""
+    sampled: tuple[int, ...] = ()  # numbers of images that come back even if they agree
 
     def kept(self, found: Compared, first: int, listed: int = 0) -> tuple[list[int], list[int]]:
-        """Return the numbers of images that come back: of those that differ, and of the sample.
-
-        `found` is what is known of some of the images, numbered from `first` on; so many that
-        differ come back already.
-        """
+        """Return numbers of images that differ and of the sample, of `found`, which come back."""
         room = max(1, min(LISTED, _KEPT_BYTES // self.encoded.image_bytes)) - listed
         some = list(found.numbers[: max(0, room)])
         if found.differing > len(found.numbers):
@@ -76,34 +63,24 @@ class FreshWork:
 class FreshRan:
     """What came of it; arrays are of the images that came back, first of those that differ."""
 
-    images: int
-    """How many were compared."""
-    differing: int
-    """How many of them differ."""
-    listed: int
-    """How many of these came back."""
+    images: int  # how many were compared
+    differing: int  # how many of them differ
+    listed: int  # how many of these came back
     seconds: float
     finished: NDArray[np.uint32]
     """(ROWS,): images that each multiprocessor ran, up to the last one that is listed where others
     differ as well."""
-    numbers: NDArray[np.uint64]
-    """(count,)"""
-    sms: NDArray[np.uint32]
-    """(count,): number of the streaming multiprocessor that ran each."""
-    before: Images
-    """(count, image_bytes), as the device made them."""
-    after: Images
-    """(count, image_bytes), as the program under test left them."""
+    numbers: NDArray[np.uint64]  # (count,)
+    sms: NDArray[np.uint32]  # (count,): number of the streaming multiprocessor that ran each
+    before: Images  # (count, image_bytes), as the device made them
+    after: Images  # (count, image_bytes), as the program under test left them
 
 
 PendingFresh: TypeAlias = Later[FreshRan | Failure]
 
 
 def fill_bytes(contents: NDArray[np.uint64]) -> int:
-    """Return bytes of the memory that images are made in: `wf_bytes` of contents.h.
-
-    `contents` are the words of `strategies.contents.device.device_contents`.
-    """
+    """Return the bytes that images are made in, by `device_contents`: `wf_bytes` of contents.h."""
     blocks, scalars, factors = int(contents[3]) & _LOW, int(contents[4]) >> 32, int(contents[5])
     batch = min(_BATCH, max(1, _BATCHED // max(1, scalars)))
     image = (2 * blocks + _DRAW_BLOCKS) * 16 + factors
@@ -124,11 +101,7 @@ class FreshRunner(Protocol):
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
-        """Start to run a program on images that are made by their numbers, and compare.
-
-        Comparisons and batches run in the order in which they were asked for. Raises
-        InfrastructureError if there is no reference here.
-        """
+        """Start to run and compare images by numbers; InfrastructureError: no reference."""
 
 
 def fresh_runner(runner: Runner) -> FreshRunner:

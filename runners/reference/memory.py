@@ -1,8 +1,7 @@
 """A warp's memory as a program is written: its registers, loads that may fall away, and moves.
 
-The registers lie behind the image and shared memory, and working memory of each step behind them.
-A load into registers is written only where something reads them there: a product that reads all
-of it reads where it would be loaded from.
+A load is written only where something reads its registers: a product that reads all of it reads
+where it would be loaded from.
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ from oracle.models import Model
 from oracle.program.operands import Fragment, Register, Use
 from oracle.program.program import Program, walk
 
-Addresses = NDArray[np.int64]
-"""Where bytes lie in the warp's memory."""
+Addresses = NDArray[np.int64]  # where bytes lie in the warp's memory
 
-_NOWHERE = 1 << 40
-"""Addresses from here on are of registers that have no memory."""
+_NOWHERE = 1 << 40  # addresses from here on are of registers that have no memory
 
 
 Code = IntEnum(
@@ -72,8 +69,7 @@ def format_word(fmt: Format) -> int:
 class Part:
     """Some bits of a register or of a constant, as a number of 64 bits."""
 
-    at: int
-    """Address and class of a register; a constant itself."""
+    at: int  # address and class of a register; a constant itself
     bits: int
     signed: bool = False
     shift: int = 0
@@ -89,8 +85,7 @@ class Part:
 
 
 Value: TypeAlias = Part | int
-Made: TypeAlias = tuple[Any, ...]
-"""An operation, its parameter, and its sources."""
+Made: TypeAlias = tuple[Any, ...]  # an operation, its parameter, and its sources
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,17 +95,12 @@ class _Move:
     source: Addresses
     destination: Addresses
     unit: int = 1
-    start: int = 0
-    """Place of its first word."""
-    end: int = 0
-    """Place behind its last word."""
+    start: int = 0  # place of its first word
+    end: int = 0  # place behind its last word
 
 
 class MemoryWriter:
-    """Writes instructions that move bytes of a warp's memory, and knows what lies where.
-
-    `unread` are registers that need no memory: nothing reads them there.
-    """
+    """Writes moves of bytes in a warp's memory; `unread` registers need none."""
 
     def __init__(self, program: Program, model: Model, unread: frozenset[Register]) -> None:
         self.program, self.model = program, model

@@ -1,8 +1,4 @@
-"""Instructions of scalar code as operations of the interpreter, by the words of their opcodes.
-
-The interpreter knows few operations, each on numbers of 64 bits of which a source is a part, signed
-or not.
-"""
+"""Scalar code as the interpreter's few operations, on parts of sources as numbers of 64 bits."""
 
 from __future__ import annotations
 
@@ -54,11 +50,7 @@ def _elements(name: str) -> tuple[str, int]:
 
 
 class ScalarWriter:
-    """Writes operations behind the words of a program.
-
-    `take` returns working memory of so many bytes; `alone` and `together` are the numbers of the
-    interpreter's instructions for what each lane does, and what all do.
-    """
+    """Writes operations behind a program's words, for each lane `alone` and all `together`."""
 
     def __init__(
         self, words: list[int], take: Callable[[int], int], alone: int, together: int
@@ -318,14 +310,6 @@ class ScalarWriter:
         what = {"add": Do.SUM, "sub": Do.DIFFERENCE, "min": Do.LEAST, "max": Do.GREATEST}[name]
         return what, 0, x, y
 
-    def _logic(self, words: Words, *sources: Part) -> Made:
-        match words[0]:
-            case "not":
-                return Do.ONE_OF, 0, sources[0], _ALL
-            case "cnot":
-                return _compared("eq", sources[0], 0)
-        return _LOGIC[words[0]], 0, *sources
-
     def _looked_up(
         self, words: Words, a: Part, b: Part, c: Part, table: Part, *rest: Part
     ) -> Made | list[Made]:
@@ -336,20 +320,54 @@ class ScalarWriter:
         some = self.made(*_compared("ne", found, 0))
         return [(Do.COPY, 0, found), (_LOGIC[words[1]], 0, some, *rest)]
 
-    def _funnel(self, words: Words, a: Part, b: Part, c: Part) -> Made:
-        both = self.made(Do.JOINED, 32, a, b)
-        by = self.made(Do.BOTH, 0, c, 31) if words[2] == "wrap" else self.made(Do.LEAST, 0, c, 32)
-        if words[1] == "r":
-            return Do.RIGHT, 0, both, by
-        return Do.COPY, 0, self.made(Do.LEFT, 0, both, by).of(32, shift=32)
-
-    def _shifted(self, words: Words, a: Part, b: Part) -> Made:
-        bits, signed = _integer(words[1])
-        return Do.LEFT if words[0] == "shl" else Do.RIGHT, int(signed), a.of(bits, signed), b
-
-    def _field(self, words: Words, a: Part, b: Part, c: Part) -> Made:
-        bits, signed = _integer(words[1])
-        return Do.FIELD, bits | signed << 8, a, b.of(8), c.of(8)
+    def _bitwise(self, words: Words, *sources: Part) -> Made:
+        """Make what is done to bits, but for lop3, bfi, bfind and clz."""
+        a, *rest = sources
+        match words[0]:
+            case "and" | "or" | "xor":
+                return _LOGIC[words[0]], 0, *sources
+            case "not":
+                return Do.ONE_OF, 0, a, _ALL
+            case "cnot":
+                return _compared("eq", a, 0)
+            case "copysign":
+                below, b = a.bits - 1, rest[0]
+                return Do.JOINED, below, b.of(below), a.of(1, shift=below)
+            case "popc" | "brev" | "fns":
+                what = {"popc": Do.POPULATION, "brev": Do.REVERSED, "fns": Do.NTH_BIT}[words[0]]
+                return what, _integer(words[1])[0], *sources
+            case "shl" | "shr":
+                bits, signed = _integer(words[1])
+                what = Do.LEFT if words[0] == "shl" else Do.RIGHT
+                return what, int(signed), a.of(bits, signed), *rest
+            case "shf":
+                both, c = self.made(Do.JOINED, 32, a, rest[0]), rest[1]
+                wraps = words[2] == "wrap"
+                by = self.made(Do.BOTH, 0, c, 31) if wraps else self.made(Do.LEAST, 0, c, 32)
+                if words[1] == "r":
+                    return Do.RIGHT, 0, both, by
+                return Do.COPY, 0, self.made(Do.LEFT, 0, both, by).of(32, shift=32)
+            case "bfe":
+                bits, signed = _integer(words[1])
+                return Do.FIELD, bits | signed << 8, a, *(source.of(8) for source in rest)
+            case "szext":
+                bits, signed = _integer(words[2])
+                clamps, b = words[1] == "clamp", rest[0]
+                length = self.made(Do.LEAST, 0, b, 32) if clamps else b.of(5)
+                return Do.FIELD, bits | signed << 8, a, 0, length
+            case "bmsk":
+                b = rest[0]
+                if words[1] == "clamp":
+                    a, b = (self.made(Do.LEAST, 0, source, 32) for source in (a, b))
+                else:
+                    a, b = a.of(5), b.of(5)
+                every = self.made(Do.DIFFERENCE, 0, self.made(Do.LEFT, 0, 1, b), 1)
+                return Do.LEFT, 0, every, a
+        b, c = rest  # of prmt
+        if len(words) > 2:
+            by = self.made(Do.LEFT, 0, c.of(2), 4)
+            c = self.made(Do.RIGHT, 0, _MODES[words[2]], by)
+        return Do.PERMUTED, 0, a, b, c.of(16)
 
     def _inserted(self, words: Words, a: Part, b: Part, position: Part, length: Part) -> Made:
         above = self.made(Do.LEFT, 0, _ALL, length.of(8))
@@ -357,19 +375,6 @@ class ScalarWriter:
         moved = self.made(Do.BOTH, 0, self.made(Do.LEFT, 0, a, position.of(8)), mask)
         rest = self.made(Do.BOTH, 0, b, self.made(Do.ONE_OF, 0, mask, _ALL))
         return Do.EITHER, 0, moved, rest
-
-    def _extended(self, words: Words, a: Part, b: Part) -> Made:
-        bits, signed = _integer(words[2])
-        length = self.made(Do.LEAST, 0, b, 32) if words[1] == "clamp" else b.of(5)
-        return Do.FIELD, bits | signed << 8, a, 0, length
-
-    def _mask(self, words: Words, a: Part, b: Part) -> Made:
-        if words[1] == "clamp":
-            a, b = (self.made(Do.LEAST, 0, one, 32) for one in (a, b))
-        else:
-            a, b = a.of(5), b.of(5)
-        every = self.made(Do.DIFFERENCE, 0, self.made(Do.LEFT, 0, 1, b), 1)
-        return Do.LEFT, 0, every, a
 
     def _found(self, words: Words, a: Part) -> Made:
         """Make bfind and clz."""
@@ -384,16 +389,6 @@ class ScalarWriter:
         if "shiftamt" not in words:
             return Do.COPY, 0, highest
         return Do.CHOSEN, 0, self.made(*above), _ALL, self.made(*_compared("ne", a, 0))
-
-    def _counted(self, words: Words, *sources: Part) -> Made:
-        what = {"popc": Do.POPULATION, "brev": Do.REVERSED, "fns": Do.NTH_BIT}[words[0]]
-        return what, _integer(words[1])[0], *sources
-
-    def _permuted(self, words: Words, a: Part, b: Part, c: Part) -> Made:
-        if len(words) > 2:
-            by = self.made(Do.LEFT, 0, c.of(2), 4)
-            c = self.made(Do.RIGHT, 0, _MODES[words[2]], by)
-        return Do.PERMUTED, 0, a, b, c.of(16)
 
     def _moved(self, words: Words, *sources: Part) -> Made | list[Made]:
         a = sources[0]
@@ -469,10 +464,6 @@ class ScalarWriter:
         relation = {"finite": "lt", "infinite": "eq", "number": "le", "notanumber": "gt"}[name]
         return _compared(relation, magnitude, fmt.infinity)
 
-    def _with_sign(self, words: Words, a: Part, b: Part) -> Made:
-        below = a.bits - 1
-        return Do.JOINED, below, b.of(below), a.of(1, shift=below)
-
     def _converted(self, words: Words, *sources: Part) -> Made:
         """Make cvt."""
         if words[1] == "pack":
@@ -537,24 +528,22 @@ class ScalarWriter:
         known = {"sat"} | ({"ftz"} if to == "f32" else set())
         return self._finished(fmt, [word for word in words if word in known], made)
 
-    # What lanes do together
-
-    def _shuffled(self, words: Words, a: Part, b: Part, c: Part, _: Part) -> list[Made]:
-        kind = _TOGETHER[words[2]]
-        return [(Do.COPY, 0, self._of_all(kind + part, a, b, c)) for part in (0, _IN_RANGE)]
-
-    def _reduced(self, words: Words, a: Part, _: Part) -> Made:
-        how = 32 << 8 | (words[3] == "s32") << 16
-        return Do.COPY, 0, self._of_all(_REDUCED[words[2]], a, how)
-
-    def _matched(self, words: Words, a: Part, _: Part) -> Made | list[Made]:
-        same = self._of_all(_MATCH, a)
-        if words[1] == "any":
-            return Do.COPY, 0, same
-        every = self.made(*_compared("eq", same, _EVERY_LANE))
-        return [(Do.CHOSEN, 0, _EVERY_LANE, 0, every), (Do.COPY, 0, every)]
-
-    def _voted(self, words: Words, a: Part, _: Part) -> Made:
+    def _of_warp(self, words: Words, a: Part, *rest: Part) -> Made | list[Made]:
+        """Make shfl, redux, match and vote, of all lanes."""
+        match words[0]:
+            case "shfl":
+                kind = _TOGETHER[words[2]]
+                b, c = rest[:2]
+                return [(Do.COPY, 0, self._of_all(kind + part, a, b, c)) for part in (0, _IN_RANGE)]
+            case "redux":
+                how = 32 << 8 | (words[3] == "s32") << 16
+                return Do.COPY, 0, self._of_all(_REDUCED[words[2]], a, how)
+            case "match":
+                same = self._of_all(_MATCH, a)
+                if words[1] == "any":
+                    return Do.COPY, 0, same
+                every = self.made(*_compared("eq", same, _EVERY_LANE))
+                return [(Do.CHOSEN, 0, _EVERY_LANE, 0, every), (Do.COPY, 0, every)]
         votes = self._of_all(_BALLOT, a)
         match words[2]:
             case "all":
@@ -562,7 +551,7 @@ class ScalarWriter:
             case "any":
                 return _compared("ne", votes, 0)
             case "uni":
-                ends = (self.made(*_compared("eq", votes, one)) for one in (0, _EVERY_LANE))
+                ends = (self.made(*_compared("eq", votes, end)) for end in (0, _EVERY_LANE))
                 return Do.EITHER, 0, *ends
         return Do.COPY, 0, votes
 
@@ -573,13 +562,12 @@ class ScalarWriter:
             (_video, "vadd2 vsub2 vmin2 vmax2 vavrg2 vabsdiff2 vset2"),
             (_video, "vadd4 vsub4 vmin4 vmax4 vavrg4 vabsdiff4 vset4"),
             (_product24, "mul24 mad24"), (_divided, "div rem"), (_dots, "dp4a dp2a"),
-            (_logic, "and or xor not cnot"), (_shifted, "shl shr"), (_found, "bfind clz"),
-            (_counted, "popc brev fns"), (_selected, "selp slct"), (_distance, "sad"),
-            (_signed, "neg abs"), (_looked_up, "lop3"), (_funnel, "shf"), (_field, "bfe"),
-            (_inserted, "bfi"), (_extended, "szext"), (_mask, "bmsk"), (_permuted, "prmt"),
-            (_moved, "mov"), (_tested, "setp"), (_set, "set"), (_kind, "testp"),
-            (_with_sign, "copysign"), (_converted, "cvt"), (_shuffled, "shfl"),
-            (_reduced, "redux"), (_matched, "match"), (_voted, "vote"),
+            (_bitwise, "and or xor not cnot copysign popc brev fns"),
+            (_bitwise, "shl shr shf bfe szext bmsk prmt"),
+            (_looked_up, "lop3"), (_inserted, "bfi"), (_found, "bfind clz"), (_distance, "sad"),
+            (_signed, "neg abs"), (_moved, "mov"), (_selected, "selp slct"), (_tested, "setp"),
+            (_set, "set"), (_kind, "testp"), (_converted, "cvt"),
+            (_of_warp, "shfl redux match vote"),
         )
         for name in names.split()
     }  # fmt: skip

@@ -1,9 +1,4 @@
-"""Whether a built interpreter is right on a fixed set, before anything is compared with it.
-
-A compiler may get it wrong as it may a program under test. So a product of each kind, and code of
-lanes, are executed on images that are always the same, judged by the oracle; and one bit that is
-changed has to be seen.
-"""
+"""Whether a built interpreter is right on fixed images, judged by the oracle, before its use."""
 
 from __future__ import annotations
 
@@ -27,32 +22,25 @@ from runners.protocol import Images
 from runners.reference.encoding import Encoded, encode
 from runners.reference.memory import matrix_bytes
 
-IMAGES = 64
-"""Images of each product."""
+IMAGES = 64  # images of each product
 _TARGET = "sm_90"
 """Whose figures the set has, on whatever device: they are only numbers to the interpreter."""
-_ONE = 0x3C00
-"""Exponent of 1 in f16: every second image has small numbers, the others any bits."""
+_ONE = 0x3C00  # exponent of 1 in f16: every second image has small numbers, the others any bits
 _SPECIAL = 0x7FF0
 """Exponent of infinities and NaN in f64, and in all shorter formats of 16 bits and more."""
-_CHANGED = 41
-"""Image of which a bit is changed; any."""
+_CHANGED = 41  # image of which a bit is changed; any
 
 
-LISTED = 64
-"""Images that differ of which the numbers come back; beyond these, their count."""
+LISTED = 64  # images that differ of which the numbers come back; beyond these, their count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """What a comparison found."""
 
-    images: int
-    """How many were compared."""
-    differing: int
-    """How many of them differ."""
-    numbers: tuple[int, ...]
-    """Some of those, in rising order."""
+    images: int  # how many were compared
+    differing: int  # how many of them differ
+    numbers: tuple[int, ...]  # some of those, in rising order
 
     @classmethod
     def of(cls, images: int, found: NDArray[np.uint64]) -> Compared:
@@ -74,10 +62,7 @@ Compare = Callable[[Encoded, Images, Images], Compared]
 
 
 def check(compare: Compare) -> int:
-    """Try an interpreter; return how many images it was tried on.
-
-    Raises InfrastructureError if it is wrong.
-    """
+    """Try an interpreter; return how many images it was tried on, or raise InfrastructureError."""
     count = 0
     for name, program in _programs():
         encoded = encode(program, model_for(_TARGET))

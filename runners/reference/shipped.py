@@ -1,13 +1,7 @@
 """The interpreter as PTX, as the package has it, and on the processor, from the same text.
 
-A user of a driver has no compiler of CUDA C++, so
-
-    python -m runners.reference.shipped /usr/local/cuda/bin/nvcc
-
-writes the PTX anew. It is nvcc's, for the oldest target that this nvcc has, and given to the driver
-as PTX of a version and a target that all drivers read which know sm_70. So another front end than
-that of the programs under test wrote it; whether a driver compiles it rightly is tried on images
-whose results are known (`runners.reference.self_check`).
+`python -m runners.reference.shipped /usr/local/cuda/bin/nvcc` writes the PTX anew, for the oldest
+target of that nvcc; drivers read it as PTX of a version and target that all know (sm_70).
 """
 
 from __future__ import annotations
@@ -31,18 +25,14 @@ from runners.protocol import Images
 from runners.reference.encoding import Encoded
 from runners.reference.self_check import Compared, nothing_found
 
-SOURCE = Path(__file__).with_name("interpreter.cu")
-"""Text of the interpreter, CUDA C++ and C++."""
-INCLUDED = SOURCE.with_name("contents.h")
-"""Text of the contents, which it includes."""
+SOURCE = Path(__file__).with_name("interpreter.cu")  # text of the interpreter, CUDA C++ and C++
+INCLUDED = SOURCE.with_name("contents.h")  # text of the contents, which it includes
 _SHIPPED = Path(__file__).with_name("interpreter.ptx.gz")
 _HEADER = ".version 7.0\n.target sm_70\n"
 """Nothing in the text needs more: ptxas 11.7 assembles it so for sm_70 (2026-11-23)."""
-_DEADLINE = 300.0
-"""Seconds that a compiler may take: nvcc 13.0 takes 4, g++ 12 takes 2 (2026-11)."""
+_DEADLINE = 300.0  # seconds that a compiler may take: nvcc 13.0 takes 4, g++ 12 takes 2 (2026-11)
 _COMPILERS = ("g++", "c++", "clang++")
-_ALIGNMENT = 64
-"""Bytes; more than the interpreter loads at once."""
+_ALIGNMENT = 64  # bytes; more than the interpreter loads at once
 
 
 def shipped() -> str:
@@ -74,10 +64,7 @@ def generated(nvcc: Path) -> str:
 
 
 class HostReference:
-    """The interpreter in this process, one image after the other.
-
-    Raises InfrastructureError if there is no C++ compiler, or it refuses the text.
-    """
+    """The interpreter in this process; InfrastructureError without a C++ compiler that takes it."""
 
     def __init__(self) -> None:
         compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
@@ -99,10 +86,7 @@ class HostReference:
     def fill(
         self, contents: NDArray[np.uint64], image_bytes: int, first: int, count: int
     ) -> Images:
-        """Return images, uint8 (count, image_bytes), as their contents have them, from a number on.
-
-        `contents` are the words of `strategies.contents.device.device_contents`.
-        """
+        """Return images, uint8 (count, image_bytes), from a number on, of `device_contents`."""
         images, copies = (_aligned(count * image_bytes) for _ in range(2))
         numbers = map(ctypes.c_uint64, (first, count))
         self._library.fill_images(_at(contents), *numbers, _at(images), _at(copies))

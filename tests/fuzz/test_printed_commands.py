@@ -21,7 +21,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.known import FOLDER as RECORD
@@ -29,12 +29,10 @@ from fuzz.cli import app
 from fuzz.findings.case import check_trusted
 from fuzz.options.declared import DEFAULT_CORPUS
 from fuzz.output import typed
-from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa.lookup import FORMS
-from runners.foreign import PtxPass, check_named
-from runners.front_ends.protocol import check_there, stages
-from runners.processes import quoted
+from runners.foreign import check_named
+from runners.front_ends.protocol import check_there
 
 ROOT = Path(__file__).parents[2]
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
@@ -195,6 +193,7 @@ PARTS = st.text(
 ) | st.binary(min_size=1).map(lambda data: os.fsdecode(data.replace(b"\0", b"x")))
 
 
+@settings(max_examples=15)
 @given(st.lists(PARTS, min_size=1))
 def test_a_shell_reads_the_words_of_a_command_as_they_were(words: list[str]) -> None:
     """A folder with a line end or a sign for terminals in its name was shown as another one."""
@@ -202,47 +201,27 @@ def test_a_shell_reads_the_words_of_a_command_as_they_were(words: list[str]) -> 
     assert line.isprintable()
     read = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
     assert read.stdout.split(b"\0")[:-1] == list(map(os.fsencode, words))
+    # `warpfuzz replay -c` was printed for a corpus in the folder `-c` (2026-11-24).
+    assert typed(("replay", Path("-c"), "--runner", "-")) == "replay ./-c --runner -"
 
 
-PRECIOUS = r"sed s/\\.trans//"
-"""Of which Python's own notation is another command: with twice the backslashes."""
-
-
-def refused(command: str) -> Iterator[str]:
-    """Iterate over what messages say of a command that is not run, or fails."""
-    yield str(PtxPass(f"false {command}")("")).removeprefix("the PTX pass ")
-    for check in (
-        lambda: check_trusted(command, option="--ptx-pass", named_by="it", trust=False),
-        lambda: opened(RunnerChoice(name="sim", ptx_pass=f"./no-{command}")).__enter__(),
-        lambda: check_named(f"./no-{command}", ()),
-        lambda: check_there([["./no"]], command),
-        lambda: stages(f"| {command}"),
-    ):
-        with pytest.raises(UsageError) as caught:
-            check()
-        yield str(caught.value)
-
-
-def test_a_message_shows_a_command_as_a_shell_takes_it_again() -> None:
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda command: check_trusted(command, option="--ptx-pass", named_by="it", trust=False),
+        lambda command: check_named(f"./no-{command}", ()),
+        lambda command: check_there([["./no"]], command),
+    ],
+)
+def test_a_message_shows_a_command_as_a_shell_takes_it_again(check) -> None:
     """A refused pass was shown with its backslashes doubled: pasted, it changed nothing, and the
     finding was gone (2026-11-24)."""
-    for said in refused(PRECIOUS):
-        shown = said[min(at for sign in "'\"" if (at := said.find(sign)) >= 0) :]
-        read = shlex.split(shown, posix=True)[0]
-        assert read.rstrip(":,").endswith(PRECIOUS), said
-
-
-@given(PARTS)
-def test_a_quoted_command_is_read_by_a_shell_as_it_is(command: str) -> None:
-    read = subprocess.run(["bash", "-c", f"printf %s {quoted(command)}"], capture_output=True)
-    assert read.stdout == os.fsencode(command)
-
-
-def test_a_path_is_never_taken_for_an_option() -> None:
-    """`warpfuzz replay -c` was printed for a corpus in the folder `-c` (2026-11-24)."""
-    assert typed(("warpfuzz", "replay", Path("-c"), "--runner", "-")) == (
-        "warpfuzz replay ./-c --runner -"
-    )
+    precious = r"sed s/\\.trans//"
+    with pytest.raises(UsageError) as caught:
+        check(precious)
+    said = str(caught.value)
+    shown = said[min(at for sign in "'\"" if (at := said.find(sign)) >= 0) :]
+    assert shlex.split(shown, posix=True)[0].rstrip(":,").endswith(precious), said
 
 
 @pytest.fixture(autouse=True)

@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import Finding, Identity, Kind
-from fuzz.compilers.bisection import (
-    MISSED,
-    Conclusion,
-    Progression,
-    bisect,
-    distinct,
-    missed,
-    rate_of,
-    repeats_for,
-)
+from fuzz.commands.bisect import Conclusion, Progression, bisect, distinct
+from fuzz.findings.replay import MISSED, missed, rate_of, repeats_for
 from fuzz.findings.verdicts import Rerun
 
 GOOD, BAD, WORSE = (

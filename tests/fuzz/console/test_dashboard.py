@@ -16,10 +16,9 @@ from console_statuses import (
     known_entry,
     on_a_gpu,
     statuses,
-    words,
     worker,
 )
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 from rich.cells import cell_len
@@ -28,7 +27,7 @@ from rich.console import Console
 from corpus import Kind
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
-from fuzz.console.report import campaign_report, dashboard, heartbeat, limiting_words
+from fuzz.console.report import campaign_report, dashboard, heartbeat
 from fuzz.output import THEME, recording_console
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -58,24 +57,11 @@ def test_names_cannot_move_the_cursor_or_change_colours(status: CampaignStatus, 
     assert all(cell_len(line) <= width for line in plain.splitlines())
 
 
-def test_markup_in_names_is_shown_as_it_is() -> None:
-    assert "a [bold]name[/]" in shown(on_a_gpu(words=words(subject="a [bold]name[/]")))
-
-
 def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     text = shown(on_a_gpu(), force_terminal=True)
     codes = {code for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";")}
     assert codes <= {"0", "1", "2", "3"}  # bold, dim and italic are no colours
-
-
-@given(st.dictionaries(st.sampled_from(Stage), st.floats(0.001, 1), min_size=1))
-def test_the_stage_that_takes_most_is_named(shares: dict[Stage, float]) -> None:
-    order = sorted(shares.values())
-    assume(len(order) < 2 or order[-1] > order[-2])
-    most = max(shares, key=lambda stage: shares[stage])
-    said = "the runner" if most is Stage.RUN else most.value
-    assert limiting_words(shares, words()).startswith(f"slowest part: {said} (")
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -92,12 +78,10 @@ def test_what_matters_is_there_at_any_usual_size(width: int) -> None:
         assert part in joined(text), part
 
 
-@given(st.lists(st.sampled_from(Kind), min_size=2, max_size=12), st.data())
-def test_findings_stand_worst_first_and_known_ones_last(
-    kinds: list[Kind], data: st.DataObject
-) -> None:
+def test_findings_stand_worst_first_and_known_ones_last() -> None:
+    kinds = (Kind.NOTE, Kind.VIOLATION, Kind.FLAKY, Kind.DEVIATION, Kind.HANG, Kind.VIOLATION)
     families = [
-        family(kind, f"<{index}>", 1, known=known_entry("k") if data.draw(st.booleans()) else None)
+        family(kind, f"<{index}>", 1, known=known_entry("k") if index % 3 == 1 else None)
         for index, kind in enumerate(kinds)
     ]
     text = shown(on_a_gpu(families=families), 120)
@@ -141,16 +125,6 @@ def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
         text = shown(status, 160)
         assert said in text
         assert sound.words.agreement not in text
-
-
-def test_the_end_and_its_reason_are_shown() -> None:
-    assert "ended: budget spent" in joined(shown(on_a_gpu(stopped="budget spent")))
-
-
-def test_the_examiner_does_not_count_for_what_limits() -> None:
-    examiner = replace(worker(1, Stage.WAIT), examiner=True, round=-1, shares={Stage.WAIT: 1.0})
-    text = joined(shown(on_a_gpu(workers=[worker(0, Stage.RUN), examiner]), 120))
-    assert "slowest part: oracle (43 %" in text
 
 
 def test_one_of_anything_is_told_in_the_singular() -> None:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_dashboard import shown
 
-from corpus import Case, Identity, Kind, RunnerVerdict, Versions, create_corpus
-from fuzz.commands.corpus import list_findings
+from corpus import Case, Identity, Kind, RunnerVerdict, Versions
 from fuzz.console.report import campaign_report, heartbeat, watching
 from fuzz.findings.families import (
     FamilyState,
@@ -23,7 +22,6 @@ from fuzz.findings.families import (
     finding_row,
     group_counts,
 )
-from fuzz.options.operating import CorpusList
 from fuzz.output import recording_console
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
@@ -62,7 +60,7 @@ def test_families_are_one_group_exactly_if_the_corpus_has_them_in_one(
     assert together == (one == other and (first == second or {first, second} <= ONE_CAUSE))
 
 
-@pytest.mark.parametrize("causes", [1, 2, 7])
+@pytest.mark.parametrize("causes", [1, 3])
 def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     causes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,7 +130,7 @@ ALL = [f"llvm:{version} -O{level}" for version in (14, 20, 22) for level in (0, 
         ((("llvm:22 -O0",),), "only llvm:22 at -O0"),
     ],
 )
-@pytest.mark.parametrize("kind", [Kind.VIOLATION, Kind.COMPILE_FAILURE, Kind.DIFFER])
+@pytest.mark.parametrize("kind", [Kind.VIOLATION, Kind.DIFFER])
 def test_one_cause_is_one_line_whoever_has_it(kind: Kind, wrong: list[list[str]], who: str) -> None:
     """Four defects of LLVM were ten families: "only X", "X to Y"."""
     found = [_of_compilers(kind, "wmma.store", *some) for some in wrong]
@@ -164,13 +162,8 @@ def test_a_divergence_is_had_by_versions_whatever_their_levels() -> None:
     ],
 )
 def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
-    title: str,
-    accused_one: int,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    title: str, accused_one: int
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
     instructions = (
         "wmma.load.c.sync.aligned.row.m16n16k16.global.f16",
         "wmma.load.c.sync.aligned.row.m8n8k4.global.f64",
@@ -186,23 +179,4 @@ def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
         target="sm_90", ptx_version="8.0", versions=Versions(warpfuzz="0.1.0", generator=1),
     )  # fmt: skip
     assert accused(case) == instructions[accused_one]
-    create_corpus(tmp_path, generator="test").add(case, {})
-    list_findings(CorpusList(path=tmp_path))
-    listed = [word for word in capsys.readouterr().out.split() if word in instructions]
-    assert listed == [instructions[accused_one]]
     assert accused(msgspec.structs.replace(case, instructions=())) == "no matrix instruction"
-
-
-@pytest.mark.parametrize("provisional", [False, True])
-def test_what_no_experiment_has_attributed_is_shown_as_provisional(
-    provisional: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = family(Kind.VIOLATION, "wmma.mma of f16", 3, provisional=provisional)
-    status = on_a_gpu(families=[found], stopped="budget spent")
-    with watching(json=False) as watcher:
-        watcher.update(status)
-    out = recording_console(columns=200)
-    campaign_report(status, Path("corpus")).show(out)
-    for text in (shown(status, 200), capsys.readouterr().out, out.export_text()):
-        assert ("(which instruction is" in " ".join(text.split())) == provisional
-    assert finding_row(found)["provisional"] == provisional

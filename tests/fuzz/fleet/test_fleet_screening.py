@@ -9,8 +9,7 @@ from itertools import islice
 
 from fake_cluster import FakeCluster
 
-from fuzz.fleet.host import Begun
-from fuzz.fleet.screening import ScreenHost, ScreenNews, screened
+from fuzz.fleet.host import Begun, ScreenHost, ScreenNews, screened
 
 
 class Screening(ScreenHost):

@@ -18,6 +18,7 @@ from fuzz.findings.launches import (
 from fuzz.judging.reference import edges_of, guess, image_of, rounded, undecided
 from fuzz.reducer import pieces_of
 from oracle.errors import UsageError
+from runners.kernels import parameters_at
 from runners.simulated import SimulatedDevice
 from strategies.contents.expansion import below, filled
 
@@ -68,7 +69,7 @@ def test_a_launch_is_read_back_as_it_is_written() -> None:
     assert x % 256 == y % 256 == 0
     assert y - (x + first) >= 256
     assert setup.image_bytes >= y + second + 256
-    block = launch.parameters_at(0x1000)
+    block = parameters_at(launch, 0x1000)
     assert len(block) == 28
     words = [int.from_bytes(block[at : at + 8], "little") for at in (0, 8, 16)]
     assert words == [0x1000 + x, 7, 0x1000 + y]
@@ -228,7 +229,7 @@ REFUSED = {
         SUM + STORED, {}, "an address of the parameters x, y, and nothing says",
     ),
     "one apart from the other": (APART, {}, "the parameters x, y"),
-    "an address of other memory": (SHARED, {}, "not run the kernel.* generic address of other"),
+    "an address of other memory": (SHARED, {}, "not run the kernel.*of shared memory"),
     "a buffer that is too small": (
         FAR, {one: BufferRow(bytes=512) for one in "xy"}, "a buffer may be too small",
     ),

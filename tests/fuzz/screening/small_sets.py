@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.screening import distilling
+from fuzz.screening import sets
 from fuzz.screening.sets import ScreeningSet
 from oracle.isa.targets import Module
 from strategies.draws import Selection
@@ -19,7 +19,7 @@ def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:
     """Return a set of single-bit multiplications, of few rounds."""
     forms = selected_forms(Selection(pattern="wmma*popc*"), target="sm_90", version="8.0")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distilling, "_ROUNDS", 2)
+        patch.setattr(sets, "_ROUNDS", 2)
         # What matters here is seen with the first faults as well.
-        patch.setattr(distilling, "CATALOGUE", distilling.CATALOGUE[::9])
-        return distilling.distill(forms, MODULE, seed=seed, images=images)
+        patch.setattr(sets, "CATALOGUE", sets.CATALOGUE[::9])
+        return sets.distill(forms, MODULE, seed=seed, images=images)

@@ -13,8 +13,8 @@ from fuzz.console.screening import ScreenedDevice, Soundness
 from fuzz.options.operating import Screen as Options
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen
-from fuzz.screening.distilling import batches, describe, devices_in, group_of, scope_of
 from fuzz.screening.screen import ScreenRun
+from fuzz.screening.sets import batches, describe, devices_in, group_of, scope_of
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from small_sets import MODULE, distilled
 
-from fuzz.screening.distilling import candidates, chosen, reaches
-from fuzz.screening.sets import ScreeningSet
+from fuzz.screening.sets import ScreeningSet, candidates, chosen, reaches
 from oracle.execution.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection
