@@ -33,7 +33,7 @@ from strategies.programs.builder import (
     fitting,
     operand_of,
 )
-from strategies.programs.lane_code import computed_rows
+from strategies.programs.code_around import computed_rows
 
 MOST_SHARED = 12 << 10  # Bytes of shared memory of a program: four warps share a block's
 _MOST_SHARED_ASKED = 40 << 10  # The same if shared memory is asked for; a block has 48 KiB
@@ -85,27 +85,24 @@ class _DrawnAccess:
         return _of_space("store" if self.stores else "load", space, shared)
 
     def add(self, fragment: str, region: Region) -> None:
+        dice, offset = self.dice, region.span.start
         self.builder.scope.access(**{"writes" if self.stores else "reads": (region.span,)})
-        self.builder.add(
-            Op.of(
-                form=ACCESS_FORMS[self.matrix, self.layout, self.space], fragment=fragment,
-                place=Place(buffer=region.arena.buffer, offset=region.span.start),
-                stride=self.stride, stride_in_register=self.in_register,
-                immediate=self._immediate(region.span.start),
-            )
-        )  # fmt: skip
-
-    def _immediate(self, offset: int) -> int:
-        """Choose what part of the address stands in the instruction."""
-        # The part in the register stays in the buffer, or not far behind it where the immediate is
-        # negative.
-        kind = self.dice.one_of(("none", "none", "all", "some", "negative"))
-        amount = self.dice.one_of((self.unit, 16, 1, 128))
+        # What stands in the instruction leaves an address in the buffer, or not far behind it.
+        kind = dice.one_of(("none", "none", "all", "some", "negative"))
+        amount = dice.one_of((self.unit, 16, 1, 128))
         if offset and self.builder.take(Has.OFFSET_IMMEDIATE):
             kind = "all"
         elif self.builder.take(Has.OFFSET_NEGATIVE):
             kind = "negative"
-        return {"all": offset, "some": min(offset, amount), "negative": -amount}.get(kind, 0)
+        parts = {"all": offset, "some": min(offset, amount), "negative": -amount}
+        self.builder.add(
+            Op.of(
+                form=ACCESS_FORMS[self.matrix, self.layout, self.space], fragment=fragment,
+                place=Place(buffer=region.arena.buffer, offset=offset),
+                stride=self.stride, stride_in_register=self.in_register,
+                immediate=parts.get(kind, 0),
+            )
+        )  # fmt: skip
 
 
 @cache
@@ -117,10 +114,9 @@ def _of_space(verb: str, space: str, shared: bool) -> Feature:
 def load(
     builder: Builder, matrix: Matrix, layout: str | None, hint: str, *, near: bool = False
 ) -> LiveValue:
-    """Append a load of a fragment, from bytes that nothing has computed or from others.
+    """Append a load of a fragment; a layout of None is drawn, names begin with the hint.
 
-    A layout of None is drawn (accumulators); names of the fragment and of its buffer begin with the
-    hint. `near` has it read bytes that are read elsewhere as well, if there are any.
+    `near` has it read bytes that are read elsewhere as well, if there are any.
     """
     dice, wanted = builder.dice(), builder.form
     drawn = dice.one_of(("row", "col")) if layout is None else layout
@@ -265,9 +261,8 @@ def _beside(access: _DrawnAccess) -> list[tuple[Region, int]]:
     """Return (region, start) where the matrix fits beside another of a larger matrix."""
     found, unit = [], access.unit
     for region in access.builder.regions(shared=access.shared):
-        if (region.type, region.layout) != (access.matrix.type, access.layout):
-            continue
-        if region.stride is None:
+        alike = (region.type, region.layout) == (access.matrix.type, access.layout)
+        if not alike or region.stride is None:
             continue
         tile = Tile(matrix=access.matrix, layout=access.layout, stride=region.stride)
         column = region.columns * -(-region.span.run // unit) * unit
@@ -353,9 +348,7 @@ _ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
 _COMPUTED_IN = 3  # Scalar code computes the addresses of one access of rows in so many
 _PITCHES = (ROW_BYTES, 2 * ROW_BYTES, 5 * ROW_BYTES)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
-
 ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE, Has.ROWS_COMPUTED)
-"""What asks for a load of rows around mma.sync."""
 
 
 def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
@@ -393,8 +386,7 @@ def store_registers(
     """Append a store of registers, lane by lane."""
     builder.take(Has.STORE_REGISTERS)
     arena, start = builder.arena("o", shared=shared), value.holds.bits // 8 * dice.below(5)
-    # All lanes, or as many as elsewhere in the program: compilers join conditions that are the
-    # same, whatever stands between them.
+    # All lanes, or as many as elsewhere in the program: compilers join conditions that are alike.
     few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
     some = some or Has.STORE_BY_LANE in builder.asked
     builder.lanes = few if builder.lanes is None else builder.lanes
@@ -415,11 +407,7 @@ def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: 
 
 
 def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
-    """Append other steps between two stores of the same lanes, which compilers like to join.
-
-    What stands between them is then moved under the condition, or doubled for both ways, unless the
-    compiler knows that all lanes have to come to it together.
-    """
+    """Append other steps between two stores of the same lanes, which compilers like to join."""
     dice = builder.dice()
     value = load_registers(builder, Registers(registers=1), "r", dice, builder.arena("i"))
     lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
@@ -435,9 +423,7 @@ def row_load(builder: Builder, form: Form) -> None:
 
 
 def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Append an ldmatrix."""
-    # The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
-    # wants it (9.7.14.5.15).
+    """Append an ldmatrix, with valid addresses for all lanes: sm_75 wants it (9.7.14.5.15)."""
     asked = Has.ROWS_OF_STORE in builder.wanted
     arena, start, rows = _source(builder, dice)
     kinds = ("in order", "apart", "mixed", "scattered", "one")
@@ -456,21 +442,27 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     code: tuple[Statement, ...] = ()
     if not asked and _computes(builder):
         addresses, code = computed_rows(builder.wide_dice(), start, ROW_BYTES, rows)
-    immediate = _immediate(builder, dice, min(addresses))
     name = builder.name("r")
     builder.scope.access(reads=(_rows(arena, addresses),))
-    _access_rows(builder, form, name, arena, addresses, immediate, code)
+    _access_rows(builder, form, name, arena, addresses, code, dice)
     return builder.define(name, operand_of(form))
 
 
 def _access_rows(
     builder: Builder, form: Form, name: str, arena: Arena, addresses: tuple[int, ...],
-    immediate: int, code: tuple[Statement, ...],
+    code: tuple[Statement, ...], dice: Dice,
 ) -> None:  # fmt: skip
+    least = min(addresses)
+    immediate = dice.one_of((0, 0, ROW_BYTES, min(least, 3 * ROW_BYTES), -ROW_BYTES))
+    if least and builder.take(Has.OFFSET_IMMEDIATE):
+        immediate = ROW_BYTES
+    elif builder.take(Has.OFFSET_NEGATIVE):
+        immediate = -ROW_BYTES
     builder.add(
         Op.of(
             form=form, registers=name, buffer=arena.buffer, addresses=addresses,
-            immediate=immediate, computed=code,
+            # The registers hold no address in front of the buffer.
+            immediate=min(immediate, least), computed=code,
         )
     )  # fmt: skip
     builder.take(*of_form(form))
@@ -478,9 +470,7 @@ def _access_rows(
 
 def _computes(builder: Builder) -> bool:
     drawn = builder.dice().once_in(_COMPUTED_IN)
-    return builder.take(Has.ROWS_COMPUTED) or (
-        drawn and builder.focus.shares_registers is not False
-    )
+    return builder.take(Has.ROWS_COMPUTED) or (drawn and builder.only_ptx)
 
 
 def _rows(arena: Arena, addresses: Sequence[int]) -> Span:
@@ -515,16 +505,6 @@ def _first_row(builder: Builder, dice: Dice) -> int:
     return max(ROW_BYTES * dice.below(4), ROW_BYTES * (Has.OFFSET_IMMEDIATE in builder.wanted))
 
 
-def _immediate(builder: Builder, dice: Dice, least: int) -> int:
-    immediate = dice.one_of((0, 0, ROW_BYTES, min(least, 3 * ROW_BYTES), -ROW_BYTES))
-    if least and builder.take(Has.OFFSET_IMMEDIATE):
-        return min(least, ROW_BYTES)
-    if builder.take(Has.OFFSET_NEGATIVE):
-        return -ROW_BYTES
-    # The registers hold no address in front of the buffer.
-    return min(immediate, least)
-
-
 def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
     """Append a store to rows that lie apart."""
     form = fitting(builder, forms, dice)
@@ -545,8 +525,7 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
     span = _rows(arena, addresses)
     builder.block(arena, span.start, span.end - span.start, written=True)
     builder.scope.access(writes=(span,))
-    immediate = _immediate(builder, dice, min(addresses))
-    _access_rows(builder, form, value.name, arena, addresses, immediate, code)
+    _access_rows(builder, form, value.name, arena, addresses, code, dice)
     value.pending = False
     builder.take(Has.ROWS_OF_D)
 

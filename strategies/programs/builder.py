@@ -1,11 +1,8 @@
 """A program while it is drawn: its memory, its live values, what is still asked for, and its dice.
 
-A draw costs more than what is decided by it, so that decisions which belong together (all about
-one access, all about one multiplication) are the digits of one integer. Every digit 0 stands for
-the plainest choice: an integer that shrinks to 0 makes everything about its access plain at once.
-
-The rules of `oracle.program.program` are kept by construction: a barrier is put wherever two
-accesses would race, and a value is offered to later steps only where every path has written it.
+Decisions that belong together are the digits of one integer, because a draw costs more than they
+do; digit 0 is the plainest choice. Programs are defined by construction: a barrier stands wherever
+two accesses would race, and a value is offered only where every path has written it.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
@@ -59,29 +56,12 @@ class Palette:
     """Multiplications of fragments that were asked for; if none was, all that the target has."""
     register_products: tuple[Form, ...]  # Multiplications of registers with a known layout
     row_loads: tuple[Form, ...]
+    plain_row_loads: tuple[Form, ...]  # Those of 16-bit elements
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]
     spaces: tuple[str, ...]  # State spaces of wmma.load and wmma.store that the version has
     packs: bool  # Whether pairs of f32 can be converted into one register
-
-    @property
-    def moves(self) -> tuple[Form, ...]:
-        """What moves registers, and reads no memory."""
-        return (*self.row_stores, *self.transpositions)
-
-    @cached_property
-    def taking_as_c(self) -> Mapping[Held, tuple[Form, ...]]:
-        """Multiplications by what they take as C."""
-        groups: dict[Held, tuple[Form, ...]] = {}
-        for form in (*self.fragment_products, *self.register_products):
-            c = operand_of(form, "c")
-            groups[c] = (*groups.get(c, ()), form)
-        return groups
-
-    @cached_property
-    def plain_row_loads(self) -> tuple[Form, ...]:
-        """Loads of rows of 16-bit elements."""
-        return tuple(form for form in self.row_loads if form.texts["type"] == "b16")
+    taking_as_c: Mapping[Held, Sequence[Form]]  # Multiplications by what they take as C
 
 
 @cache
@@ -98,9 +78,7 @@ def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
 
 def is_valued(form: Form, module: Module) -> bool:
     """Tell whether a module has a form that a program can be about, and its values are known."""
-    # Of mma.sync, the figures of few targets are, and a model that was measured may have those of
-    # few forms (`oracle.models.use_model`); of rows that are stored, the layout of 16-bit elements.
-    # Not cached: a model may be put into the place of another one.
+    # Not cached: a model, of few forms perhaps, may be put into the place of another one.
     return _has_program(form, module) and (
         not form.is_product or model_for(module.target.name).judges(form)
     )
@@ -133,25 +111,30 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     if not products and any(form.is_access for form in there):
         products = everything(module).fragment_products
     lanes = [form for form in there if not form.opaque and is_valued(form, module)]
+    of_registers = tuple(form for form in lanes if form.is_product)
+    taking_as_c: dict[Held, list[Form]] = {}
+    for form in (*products, *of_registers):
+        taking_as_c.setdefault(operand_of(form, "c"), []).append(form)
+    rows = tuple(form for form in lanes if form.is_load)
     # Loads that exist wherever their state space does.
     loads = {f.space: f for f in reversed(FORMS) if f.is_access and f.type().name == "f16"}
     spaces = ("global", "", "shared", "shared::cta")
     return Palette(
         fragment_products=products,
-        register_products=tuple(form for form in lanes if form.is_product),
-        row_loads=tuple(form for form in lanes if form.is_load),
+        register_products=of_registers,
+        row_loads=rows,
+        plain_row_loads=tuple(form for form in rows if form.texts["type"] == "b16"),
         row_stores=tuple(form for form in lanes if form.is_store),
         transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),
         spaces=tuple(space for space in spaces if is_available(loads[space], module)),
         packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
+        taking_as_c=taking_as_c,
     )
 
 
 T = TypeVar("T")
 
-DIGITS = (1 << 60) - 1
-"""Most that an integer of digits is: more than the product of the radices of any group, by so much
-that digits are uniform."""
+DIGITS = (1 << 60) - 1  # Most that an integer of digits is: far above the product of any radices
 _WIDE_DIGITS = (1 << 384) - 1  # As `DIGITS`, for a scalar instruction with its constants
 GUARD_BYTES = 32
 """Bytes behind a matrix and its next line, and behind rows and registers, which nothing may touch:
@@ -306,11 +289,10 @@ class NameScope:
 
 
 class Builder:
-    """Grows one program.
+    """Grows one program: of the forms of `palette`, or of `everything` where nobody asks for forms.
 
-    `palette` has the forms that may be used, `everything` all that there are. Decisions come from
-    `data`: integers are drawn without a strategy, in a seventh of the time. Whoever makes a choice
-    looks first at what is asked for, and ticks off what it did.
+    Integers are drawn from `data` without a strategy, in a seventh of the time. Whoever makes a
+    choice looks first at what is asked for, and ticks off what it did.
     """
 
     def __init__(
@@ -328,9 +310,11 @@ class Builder:
         self.form: Form | None = focus.form  # The form that is asked for, until it is there
         self.wanted = set(focus.features)  # Features that are asked for, until they are there
         self.asked = focus.features  # All features that were asked for
+        self.single = False  # Whether the program is to have one multiplication
         self.plain_spaces = True  # Matrices lie in global memory unless it is asked otherwise
         self.lanes: int | None = None  # Lanes that store where not all do, once that is chosen
         self._names, self._arena_names = Counter[str](), Counter[str]()
+        self.only_ptx = focus.shares_registers is not False  # Whether what only PTX says may stand
 
     def dice(self) -> Dice:
         """Draw the digits of a group of decisions."""
@@ -399,7 +383,7 @@ class Builder:
             arena=arena, span=span, type=tile.matrix.type, layout=tile.layout, stride=tile.stride,
             written=written,
         )  # fmt: skip
-        return arena.take(region, tile.pitch)  # a store that is one line off stays in its image
+        return arena.take(region, tile.pitch)
 
     def block(
         self, arena: Arena, start: int, size: int, *, written: bool = False, registers: bool = False
@@ -445,7 +429,7 @@ def chosen_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) 
         return dice.one_of(_suited(users, builder))
     lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     if not builder.wants((Has.LANES_BEFORE, Has.LANES_BEHIND)):
-        lanes += [(form,) for form in known.moves]
+        lanes += [(form,) for form in known.row_stores + known.transpositions]
     needed = {one.operand for one in OF_OPERANDS & builder.wanted}
     lanes = [some for some in lanes if needed.issubset(some[0].operands)] or lanes
     asked = tuple(form for form in known.register_products if of_form(form)[0] in builder.wanted)
@@ -477,8 +461,7 @@ def unmet(builder: Builder, form: Form) -> list[Need]:
 
 def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     """Choose so many multiplications, of which the first is given."""
-    # Others have the same form, or can take the D of the one before as their C, or, where registers
-    # hold it, as their A or B, or are any.
+    # Others have the same form, can take the D of the one before as C, A or B, or are any.
     opaque, palette = main.opaque, builder.palette
     if opaque and not palette.fragment_products:
         palette = builder.everything
@@ -531,12 +514,11 @@ def asked_operations(builder: Builder) -> list[Operation]:
 
 
 def _needs(builder: Builder) -> list[Need]:
-    needs = [_taking(operation) for operation in asked_operations(builder)]
+    def taking(operation: Operation) -> Need:
+        return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
+
+    needs = [taking(operation) for operation in asked_operations(builder)]
     return [*needs, _accumulates] if Has.IN_PLACE_MEMORY in builder.wanted else needs
-
-
-def _taking(operation: Operation) -> Need:
-    return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
 
 
 def _accumulates(form: Form) -> bool:
@@ -545,20 +527,18 @@ def _accumulates(form: Form) -> bool:
 
 def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     needs = [*_needs(builder), *([_accumulates] if builder.wants(ACCUMULATED) else [])]
-    if not needs:
-        return forms
     return tuple(form for form in forms if all(need(form) for need in needs)) or forms
 
 
 def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     if not form.is_access:
         return ()
-    matrix = form.matrix()
+    matrix, layout = form.matrix(), form.layout
     return tuple(
         f
         for f in known.fragment_products
         if f.matrix(matrix.operand) == matrix
-        and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, form.layout) == form.layout
+        and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, layout) == layout
     )
 
 

@@ -1,14 +1,14 @@
 """The strategy for defined programs: how many multiplications, inside of what, beside what.
 
-And one for programs that the ISA leaves undefined: one access of a defined one is damaged. What
-they touch lies inside of the image and of the warp's shared memory, so that nothing but their own
-bytes can be harmed. They are run apart, recorded, and not judged.
+And one for programs that the ISA leaves undefined: one access of a defined one is damaged, inside
+of the image and of the warp's shared memory. They are run apart, recorded, and not judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
@@ -57,8 +57,8 @@ from strategies.programs.builder import (
     palette,
     unmet,
 )
-from strategies.programs.lane_code import computed
-from strategies.programs.sharing import with_shared_registers
+from strategies.programs.code_around import computed
+from strategies.programs.products import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
@@ -102,18 +102,22 @@ _STEPS = ((Has.STEPS_12, 12), (Has.STEPS_24, 24))
 
 def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> SearchStrategy[Program]:
     """Draw programs that a module can have and that the ISA defines."""
-    # They shrink towards one multiplication of matrices at the start of their buffers in global
-    # memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone. The
-    # form of the focus is in every program, whether `forms` has it or not; its features are where
-    # they are possible together. If `forms` has loads and stores of wmma only, every multiplication
-    # may be used. UsageError says that the form of the focus, or every other one, does not exist.
+    # They shrink towards one plain multiplication; about a form of ldmatrix, towards it alone. The
+    # form of the focus is in every program, its features are where they are possible together. If
+    # `forms` has loads and stores of wmma only, every multiplication may be used. UsageError says
+    # that the form of the focus, or every other one, does not exist.
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(
             f"{focus.form.opcode} does not exist on {module}; "
             f"`warpfuzz explain '{focus.form.opcode}'` says where it does"
         )
-    anything = known.fragment_products or known.row_loads or known.register_products or known.moves
+    anything = (
+        known.fragment_products
+        or known.row_loads
+        or known.register_products
+        or (*known.row_stores, *known.transpositions)
+    )
     if focus.form is None and not anything:
         raise UsageError(
             f"{module} has none of the forms that are given; "
@@ -123,8 +127,7 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
 
     def drawn(data: ConjectureData) -> Program:
         builder = Builder(data, known, everything(module), focus, module)
-        program = _ProgramDraw(builder).program()
-        return with_shared_registers(program, builder.dice, focus, module.target.name)
+        return with_shared_registers(_program(builder), builder)
 
     return _Drawn(drawn)
 
@@ -141,244 +144,230 @@ class _Drawn(SearchStrategy[Program]):
 Part = Callable[[], None]  # Appends steps to the builder's scope, and leaves nothing unstored
 
 
-class _ProgramDraw:
-    """One program, from what it is about to its last store."""
-
-    def __init__(self, builder: Builder) -> None:
-        self.builder = builder
-        self.wanted = wanted = builder.focus.features
-        self.one = Has.ONE_MULTIPLICATION in wanted and not any(
-            _LEAST_MULTIPLICATIONS.get(feature, 1) > 1 and feature != Has.IN_PLACE_MEMORY
-            for feature in wanted
-        )
-        """Whether the program is to have one multiplication."""
-        builder.wanted |= {_NEEDS[feature] for feature in wanted & _NEEDS.keys()}
-
-    def program(self) -> Program:
-        builder, wanted = self.builder, self.wanted
-        dice = builder.dice()
-        if any(feature in OF_CODE for feature in wanted):
-            # Code of lanes alone, perhaps in a branch or a loop that all take together.
-            controls = self._controls(dice) if dice.once_in(4) else [()]
-            for kinds in controls:
-                self._around(kinds, self._lane_code, self._lane_code)
-            return builder.finish()
-        main = chosen_form(builder, builder.focus.form, dice, rows=not wanted)
-        # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
-        opaque = main.opaque or main.is_load
-        if opaque:
-            builder.plain_spaces = not dice.below(3)
-        number = self._number(main, dice)
-        hoisted = dice.once_in(5) and not (opaque and wanted)
-        hoisted |= not opaque and builder.wants((*LIVE, Has.STORE_BY_LANE))
-        rows_too = opaque and dice.once_in(6)
-        copied = dice.once_in(8)
-        full = opaque and dice.once_in(128)
-        controls = self._controls(dice)
-        between = dice.once_in(_BETWEEN_IN) and not wanted
-        if main.is_load:
-            self._move(main, [()] if number else controls)
-            rows_too = False
-            if number:
-                main = multiplication(builder, builder.dice())
-        elif opaque and Has.ROWS_LOADED in wanted:
-            self._row_load()
-        if builder.take(Has.COPY) or copied:
-            _copy(builder)
-        if opaque and (Has.SPILLS in wanted or (full and not wanted)):
-            _ballast(builder)
-        if main.is_product:
-            self._multiply(main, number, controls, hoisted=hoisted)
-        elif not opaque:
-            known = builder.palette.register_products
-            if known and dice.once_in(2) and not (self.one or wanted):
-                products.multiply_all(
-                    builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False
-                )
-            self._move(main, controls)
-        if between and opaque and main.is_product:
-            pending = [*builder.scope.pending()]
-            last = pending[-1] if pending else products.load_accumulator(builder, main)
-            accesses.between_stores(builder, lambda: products.store(builder, last))
-        products.flush(builder)
-        if opaque and (rows_too or builder.wants(_OF_ROWS)):
-            self._row_load()
-        if not opaque:
-            if between and builder.palette.row_loads:
-                accesses.between_stores(builder, self._row_load)
-            _complete_registers(builder)
-        self._complete(opaque=opaque)
+def _program(builder: Builder) -> Program:
+    """Draw a program, from what it is about to its last store."""
+    wanted = builder.asked
+    builder.single = Has.ONE_MULTIPLICATION in wanted and not any(
+        _LEAST_MULTIPLICATIONS.get(feature, 1) > 1 and feature != Has.IN_PLACE_MEMORY
+        for feature in wanted
+    )
+    builder.wanted |= {_NEEDS[feature] for feature in wanted & _NEEDS.keys()}
+    dice = builder.dice()
+    if not wanted.isdisjoint(OF_CODE):
+        # Code of lanes alone, perhaps in a branch or a loop that all take together.
+        code = partial(_lane_code, builder)
+        for kinds in _controls(builder, dice) if dice.once_in(4) else [()]:
+            _around(builder, kinds, code, code)
         return builder.finish()
-
-    def _lane_code(self) -> None:
-        """Append code that reads 8 words of each lane from memory and stores what it makes."""
-        builder, holds = self.builder, Registers(registers=8)
-        dice = builder.dice()
-        builder.take(Has.LANES_ALONE)
-        value = accesses.load_registers(builder, holds, builder.name("x"), dice)
-        accesses.store_registers(builder, computed(builder, value, holds, alone=True), dice)
-
-    def _number(self, main: Form, dice: Dice) -> int:
-        builder, wanted = self.builder, self.wanted
-        if self.one and not (main.opaque or main.is_load):
-            return 1
-        number = dice.one_of(_SIZES)
-        if main.is_load:
-            alone = wanted <= _OF_ROWS_ALONE
-            alone &= number == 1 or not builder.palette.fragment_products
-            if alone or not builder.everything.fragment_products:
-                return 0
-        if self.one:
-            return 1
-        least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
-        if builder.form and builder.form.is_store and wanted.intersection(STORES):
-            least.append(2)  # one store where the form has it, another where it is asked for
-        if main.opaque:
-            least.append(1 + len(unmet(builder, main)))
-        return max(number, *least, 1)
-
-    def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
-        builder = self.builder
-        kinds = [kind for kind in (*_LOOPS, *_BRANCHES) if kind in builder.wanted]
-        drawn = (dice.one_of(_LOOPS), dice.one_of(_BRANCHES))
-        choice = dice.below(8)
-        if not builder.wants(_LOOPS) and Has.LOOP in builder.wanted:
-            kinds.append(drawn[0])
-        if not builder.wants(_BRANCHES) and builder.wants((Has.BRANCH, Has.TWO_ARMS)):
-            kinds.append(drawn[1])
-        nested = Has.NESTED in builder.wanted
-        if nested and len(kinds) < 2:
-            kinds += [kind for kind in drawn if kind not in kinds]
-        if not kinds:
-            return [{5: drawn[:1], 6: drawn[1:], 7: drawn}.get(choice, ())]
-        return [tuple(kinds)] if nested or self.one else [(kind,) for kind in kinds]
-
-    def _multiply(
-        self, main: Form, number: int, controls: list[tuple[Feature, ...]], *, hoisted: bool
-    ) -> None:
-        builder = self.builder
-        forms = beside(builder, main, max(number, len(controls)))
-        if main.opaque and builder.wants(LIVE):
-            products.multiply_all(builder, forms, hoisted=True)
-            products.flush(builder)
-            builder.take(*LIVE)
-            if controls == [()]:
-                return
-            forms = forms[: len(controls)]
-        size = -(-len(forms) // len(controls))
-        for index, kinds in enumerate(controls):
-            part = forms[index * size : (index + 1) * size]
-            if part:
-                self._part(part, kinds, hoisted=hoisted)
-
-    def _part(self, forms: list[Form], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
-        builder, first = self.builder, forms[0]
-
-        def part() -> None:
-            products.multiply_all(builder, forms, hoisted=hoisted)
-            if kinds:
-                products.flush(builder)
-
-        carries = kinds and not hoisted and first.c_type == first.d_type
-        # An accumulator that the loop carries, or that the branch leaves as it was.
-        if carries and not builder.dice().once_in(4):
-            products.load_accumulator(builder, first).pending = True
-        self._around(kinds, part, lambda: self._other(first))
-
-    def _other(self, form: Form) -> None:
-        builder = self.builder
-        if not form.opaque:
-            _copy(builder)
-            return
-        dice = builder.dice()
-        values = [
-            value for value in builder.scope.values.values()
-            if isinstance(value.holds, Fragment) and not value.pins
-        ]  # fmt: skip
-        if values and (dice.once_in(2) or self.one):
-            products.change(builder, values[dice.below(len(values))], dice)
-        elif self.one:
-            _copy(builder)
-        else:
-            products.multiply_all(builder, (form,), hoisted=False)
-        products.flush(builder)
-
-    def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
-
-        def part() -> None:
-            (accesses.row_load if form.is_load else _move_rows)(self.builder, form)
-
-        for kinds in controls:
-            self._around(kinds, part, part)
-
-    def _row_load(self) -> None:
-        builder, form = self.builder, self.builder.focus.form
-        dice = builder.dice()
-        known = builder.palette.row_loads
-        if not known and form is not None and form.is_main and form.is_load:
-            known = (form,)
-        if known:
-            accesses.row_load(builder, fitting(builder, known, dice))
-
-    def _complete(self, *, opaque: bool) -> None:
-        builder = self.builder
-        if builder.take(Has.BARRIER):
-            builder.scope.barrier()
-        for steps in [steps for feature, steps in _STEPS if feature in self.wanted]:
-            for _ in range(_MOST_ADDED):
-                if sum(1 for _ in walk(tuple(builder.scope.steps))) >= steps:
-                    break
-                self._lengthen(opaque=opaque)
-
-    def _lengthen(self, *, opaque: bool) -> None:
-        builder = self.builder
-        full = builder.image_bytes() > 2 * TIGHT
-        if not opaque or self.one or full or not builder.everything.fragment_products:
-            _copy(builder)
-            return
-        form = multiplication(builder, builder.dice())
-        products.multiply_all(builder, (form,), hoisted=False)
-        products.flush(builder)
-
-    def _around(self, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
-        """Append a part inside of loops and branches, the outermost first."""
-        # `other` is what stands in the other arm of a branch that has two.
-        if not kinds:
-            part()
-            return
-        builder, kind, inner = self.builder, kinds[0], kinds[1:]
-        if inner:
-            builder.take(Has.NESTED)
-        dice = builder.dice()
-        is_loop, outer = kind in _LOOPS, builder.scope
-        builder.take(kind, Has.LOOP if is_loop else Has.BRANCH)
-        uniform: Uniform
-        two = not is_loop and dice.once_in(2)
-        two |= not is_loop and builder.take(Has.TWO_ARMS)
-        by_word = kind in (Has.LOOP_WORD, Has.BRANCH_WORD)
-        if by_word:
-            uniform = _word(
-                builder, dice, dice.one_of(_COUNT_MASKS if is_loop else _CONDITION_MASKS)
+    main = chosen_form(builder, builder.focus.form, dice, rows=not wanted)
+    # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
+    opaque = main.opaque or main.is_load
+    if opaque:
+        builder.plain_spaces = not dice.below(3)
+    number = _number(builder, main, dice)
+    hoisted = dice.once_in(5) and not (opaque and wanted)
+    hoisted |= not opaque and builder.wants((*LIVE, Has.STORE_BY_LANE))
+    rows_too, copied = opaque and dice.once_in(6), dice.once_in(8)
+    full = opaque and dice.once_in(128)
+    controls = _controls(builder, dice)
+    between = dice.once_in(_BETWEEN_IN) and not wanted
+    if main.is_load:
+        _move(builder, main, [()] if number else controls)
+        rows_too = False
+        if number:
+            main = multiplication(builder, builder.dice())
+    elif opaque and Has.ROWS_LOADED in wanted:
+        _row_load(builder)
+    if builder.take(Has.COPY) or copied:
+        _copy(builder)
+    if opaque and (Has.SPILLS in wanted or (full and not wanted)):
+        _ballast(builder)
+    if main.is_product:
+        _multiply(builder, main, number, controls, hoisted=hoisted)
+    elif not opaque:
+        known = builder.palette.register_products
+        if known and dice.once_in(2) and not (builder.single or wanted):
+            products.multiply_all(
+                builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False
             )
-        else:
-            uniform = dice.one_of(_COUNTS if is_loop else _CONDITIONS)
-        # What memory holds decides: it makes no difference which arm is which.
-        swapped = dice.once_in(2) if by_word and not is_loop else uniform == 0
-        arms = [outer.child(), outer.child()]
-        builder.inside(arms[0], lambda: self._around(inner, part, other))
-        if is_loop:
-            if arms[0].has_written:  # else its next turn could race with this one
-                arms[0].barrier()
-            outer.join(arms[1], arms[0])
-            builder.add(Loop(count=uniform, body=tuple(arms[0].steps)))
+        _move(builder, main, controls)
+    if between and opaque and main.is_product:
+        pending = [*builder.scope.pending()]
+        last = pending[-1] if pending else products.load_accumulator(builder, main)
+        accesses.between_stores(builder, lambda: products.store(builder, last))
+    products.flush(builder)
+    if opaque and (rows_too or builder.wants(_OF_ROWS)):
+        _row_load(builder)
+    if not opaque:
+        if between and builder.palette.row_loads:
+            accesses.between_stores(builder, partial(_row_load, builder))
+        _complete_registers(builder)
+    if builder.take(Has.BARRIER):
+        builder.scope.barrier()
+    for steps in [steps for feature, steps in _STEPS if feature in wanted]:
+        for _ in range(_MOST_ADDED):
+            if sum(1 for _ in walk(tuple(builder.scope.steps))) < steps:
+                _lengthen(builder, opaque=opaque)
+    return builder.finish()
+
+
+def _lane_code(builder: Builder) -> None:
+    """Append code that reads 8 words of each lane from memory and stores what it makes."""
+    dice, holds = builder.dice(), Registers(registers=8)
+    builder.take(Has.LANES_ALONE)
+    value = accesses.load_registers(builder, holds, builder.name("x"), dice)
+    accesses.store_registers(builder, computed(builder, value, holds, alone=True), dice)
+
+
+def _number(builder: Builder, main: Form, dice: Dice) -> int:
+    """Choose how many multiplications a program has; 0 about a load of rows alone."""
+    wanted = builder.asked
+    if builder.single and not (main.opaque or main.is_load):
+        return 1
+    number = dice.one_of(_SIZES)
+    if main.is_load:
+        alone = number == 1 or not builder.palette.fragment_products
+        if (alone and wanted <= _OF_ROWS_ALONE) or not builder.everything.fragment_products:
+            return 0
+    if builder.single:
+        return 1
+    least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
+    if builder.form and builder.form.is_store and wanted.intersection(STORES):
+        least.append(2)  # one store where the form has it, another where it is asked for
+    if main.opaque:
+        least.append(1 + len(unmet(builder, main)))
+    return max(number, *least, 1)
+
+
+def _controls(builder: Builder, dice: Dice) -> list[tuple[Feature, ...]]:
+    """Choose the loops and branches around each part of a program, the outermost first."""
+    kinds = [kind for kind in (*_LOOPS, *_BRANCHES) if kind in builder.wanted]
+    drawn = (dice.one_of(_LOOPS), dice.one_of(_BRANCHES))
+    choice = dice.below(8)
+    if not builder.wants(_LOOPS) and Has.LOOP in builder.wanted:
+        kinds.append(drawn[0])
+    if not builder.wants(_BRANCHES) and builder.wants((Has.BRANCH, Has.TWO_ARMS)):
+        kinds.append(drawn[1])
+    nested = Has.NESTED in builder.wanted
+    if nested and len(kinds) < 2:
+        kinds += [kind for kind in drawn if kind not in kinds]
+    if not kinds:
+        return [{5: drawn[:1], 6: drawn[1:], 7: drawn}.get(choice, ())]
+    return [tuple(kinds)] if nested or builder.single else [(kind,) for kind in kinds]
+
+
+def _multiply(
+    builder: Builder, main: Form, number: int, controls: list[tuple[Feature, ...]], *, hoisted: bool
+) -> None:
+    forms = beside(builder, main, max(number, len(controls)))
+    if main.opaque and builder.wants(LIVE):
+        products.multiply_all(builder, forms, hoisted=True)
+        products.flush(builder)
+        builder.take(*LIVE)
+        if controls == [()]:
             return
-        if two:
-            builder.inside(arms[1], other)
-        outer.join(*arms)
-        then, otherwise = (tuple(arm.steps) for arm in arms)
-        if swapped and (otherwise or not by_word):
-            then, otherwise = otherwise, then
-        builder.add(Branch(condition=uniform, then=then, otherwise=otherwise))
+        forms = forms[: len(controls)]
+    size = -(-len(forms) // len(controls))
+    for index, kinds in enumerate(controls):
+        if part := forms[index * size : (index + 1) * size]:
+            _part(builder, part, kinds, hoisted=hoisted)
+
+
+def _part(
+    builder: Builder, forms: list[Form], kinds: tuple[Feature, ...], *, hoisted: bool
+) -> None:
+    first = forms[0]
+
+    def part() -> None:
+        products.multiply_all(builder, forms, hoisted=hoisted)
+        if kinds:
+            products.flush(builder)
+
+    carries = kinds and not hoisted and first.c_type == first.d_type
+    # An accumulator that the loop carries, or that the branch leaves as it was.
+    if carries and not builder.dice().once_in(4):
+        products.load_accumulator(builder, first).pending = True
+    _around(builder, kinds, part, partial(_other, builder, first))
+
+
+def _other(builder: Builder, form: Form) -> None:
+    """Append what stands in the other arm of a branch around a multiplication."""
+    if not form.opaque:
+        _copy(builder)
+        return
+    dice = builder.dice()
+    values = [
+        value for value in builder.scope.values.values()
+        if isinstance(value.holds, Fragment) and not value.pins
+    ]  # fmt: skip
+    if values and (dice.once_in(2) or builder.single):
+        products.change(builder, values[dice.below(len(values))], dice)
+    elif builder.single:
+        _copy(builder)
+    else:
+        products.multiply_all(builder, (form,), hoisted=False)
+    products.flush(builder)
+
+
+def _move(builder: Builder, form: Form, controls: list[tuple[Feature, ...]]) -> None:
+    part = partial(accesses.row_load if form.is_load else _move_rows, builder, form)
+    for kinds in controls:
+        _around(builder, kinds, part, part)
+
+
+def _row_load(builder: Builder) -> None:
+    dice, form, known = builder.dice(), builder.focus.form, builder.palette.row_loads
+    if not known and form is not None and form.is_main and form.is_load:
+        known = (form,)
+    if known:
+        accesses.row_load(builder, fitting(builder, known, dice))
+
+
+def _lengthen(builder: Builder, *, opaque: bool) -> None:
+    full = builder.image_bytes() > 2 * TIGHT
+    if not opaque or builder.single or full or not builder.everything.fragment_products:
+        _copy(builder)
+        return
+    products.multiply_all(builder, (multiplication(builder, builder.dice()),), hoisted=False)
+    products.flush(builder)
+
+
+def _around(builder: Builder, kinds: tuple[Feature, ...], part: Part, other: Part) -> None:
+    """Append a part inside of loops and branches; `other` stands in a second arm of a branch."""
+    if not kinds:
+        part()
+        return
+    kind, inner = kinds[0], kinds[1:]
+    if inner:
+        builder.take(Has.NESTED)
+    dice = builder.dice()
+    is_loop, outer = kind in _LOOPS, builder.scope
+    builder.take(kind, Has.LOOP if is_loop else Has.BRANCH)
+    uniform: Uniform
+    two = not is_loop and dice.once_in(2)
+    two |= not is_loop and builder.take(Has.TWO_ARMS)
+    by_word = kind in (Has.LOOP_WORD, Has.BRANCH_WORD)
+    if by_word:
+        uniform = _word(builder, dice, dice.one_of(_COUNT_MASKS if is_loop else _CONDITION_MASKS))
+    else:
+        uniform = dice.one_of(_COUNTS if is_loop else _CONDITIONS)
+    # What memory holds decides: it makes no difference which arm is which.
+    swapped = dice.once_in(2) if by_word and not is_loop else uniform == 0
+    arms = [outer.child(), outer.child()]
+    builder.inside(arms[0], partial(_around, builder, inner, part, other))
+    if is_loop:
+        if arms[0].has_written:  # else its next turn could race with this one
+            arms[0].barrier()
+        outer.join(arms[1], arms[0])
+        builder.add(Loop(count=uniform, body=tuple(arms[0].steps)))
+        return
+    if two:
+        builder.inside(arms[1], other)
+    outer.join(*arms)
+    then, otherwise = (tuple(arm.steps) for arm in arms)
+    if swapped and (otherwise or not by_word):
+        then, otherwise = otherwise, then
+    builder.add(Branch(condition=uniform, then=then, otherwise=otherwise))
 
 
 def _move_rows(builder: Builder, form: Form) -> None:
@@ -395,7 +384,7 @@ def _move_rows(builder: Builder, form: Form) -> None:
 
 
 def _complete_registers(builder: Builder) -> None:
-    """Append moves that are still asked for and that the multiplications did not bring."""
+    """Append moves that are still asked for."""
     known = builder.everything
     if known.plain_row_loads and builder.wants(accesses.ROW_LOADS_ASKED):
         accesses.row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
@@ -463,11 +452,9 @@ def undefined_programs(
 ) -> SearchStrategy[Program]:
     """Draw programs that a target has and the ISA leaves undefined.
 
-    `oracle.program.program.undefined` gives the reason of each: a stride below the default, a
-    base or a stride that is not aligned, a matrix or row that leaves its buffer, a barrier that is
-    missing, metadata without a meaning, or, where there is nothing else to damage, a copy onto
-    itself. They shrink as `programs` do, whose parameters and errors these are, towards the first
-    of these that is possible.
+    A stride is below the default, a base or a stride not aligned, a matrix or row leaves its
+    buffer, a barrier is missing, metadata have no meaning, or a copy is onto itself; `undefined`
+    says which. Parameters and errors as of `programs`.
     """
     defined = programs(focus, module=module, forms=forms)
     return _Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
@@ -481,9 +468,7 @@ def _damaged(program: Program, dice: Dice) -> Program:
         if _accesses(step) or step.sets is not None
         for damaged in _damages(program, step, dice.below(8))
     ]
-    barrier = _needed_barrier(program)
-    if barrier is not None:
-        options.append((barrier, None))
+    options += [(barrier, None) for barrier in _needed_barrier(program)]
     if not options:
         # A copy onto itself, one byte further on: any program can have it.
         name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
@@ -491,15 +476,14 @@ def _damaged(program: Program, dice: Dice) -> Program:
         copy = Copy(source=Place(buffer=name), destination=there, size=2)
         options.append((len(program.steps), copy))
     index, step = dice.one_of(options)
-    middle = () if step is None else (step,)
-    steps = (*program.steps[:index], *middle, *program.steps[index + 1 :])
-    return replace(program, steps=steps)
+    steps = [*program.steps]
+    steps[index : index + 1] = [] if step is None else [step]
+    return replace(program, steps=tuple(steps))
 
 
 def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
     if accesses_matrix(step):
-        yield from _wrong_strides(step, more)
-        yield from _wrong_places(program, step, more)
+        yield from _of_matrix(program, step, more)
     elif accesses_rows(step):
         size, (first, *others) = ROW_BYTES, step.memory.addresses
         yield step.changed(addresses=(first + 1 + more, *others))
@@ -517,30 +501,21 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         yield step.changed(constant=(0x0000_0000, 0x5555_5555, 0xFFFF_FFFF)[more % 3])
 
 
-def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
-    matrix = step.form.matrix()
-    default = matrix.default_stride(step.form.layout)
+def _of_matrix(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
+    tile, matrix, stride = step.tile, step.form.matrix(), step.memory.stride
+    default, unit = matrix.default_stride(step.form.layout), unit_bytes(matrix, shared=False)
     # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
     whole = max(1, 8 // matrix.type.bits)
-    below = default * more // 8 // whole * whole
-    yield step.changed(stride=below)
-    unit = unit_bytes(matrix, shared=False) * 8 // matrix.type.bits
-    stride = step.memory.stride
-    if unit > whole and stride is not None and stride > default:
+    yield step.changed(stride=default * more // 8 // whole * whole)
+    if unit * 8 // matrix.type.bits > whole and stride is not None and stride > default:
         yield step.changed(stride=stride - whole)
-
-
-def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
-    tile, unit = step.tile, unit_bytes(step.form.matrix(), shared=False)
     buffer, offset = step.memory.place.buffer, step.memory.place.offset
     distance = 1 + more % (unit - 1)
-    shifted = offset + distance
-    if shifted + tile.extent > program.buffer(buffer).size:
-        shifted = offset - distance
-    if shifted >= 0:
-        yield step.changed(place=Place(buffer=buffer, offset=shifted))
-    for outside in _outside(program, buffer, tile.extent, unit):
-        yield step.changed(place=Place(buffer=buffer, offset=outside))
+    fits = offset + distance + tile.extent <= program.buffer(buffer).size
+    shifted = offset + distance if fits else offset - distance
+    inside = [shifted] if shifted >= 0 else []
+    for other in (*inside, *_outside(program, buffer, tile.extent, unit)):
+        yield step.changed(place=Place(buffer=buffer, offset=other))
 
 
 def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
@@ -553,18 +528,17 @@ def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[in
         yield behind
 
 
-def _needed_barrier(program: Program) -> int | None:
+def _needed_barrier(program: Program) -> list[int]:
     """Return where the barrier stands behind the copies that fill shared memory, if it is needed.
 
-    It is if shared memory is accessed before the next barrier; steps inside of branches and loops
-    may have one of their own.
+    It is if shared memory is accessed before the next barrier, branch or loop.
     """
-    barrier = None
+    barrier: list[int] = []
     for index, step in enumerate(program.steps):
-        if step.action == "barrier" and barrier is None and program.shared_bytes:
-            barrier = index
+        if step.action == "barrier" and not barrier and program.shared_bytes:
+            barrier = [index]
         elif step.action == "barrier" or step.blocks:
-            return None
+            return []
         elif _accesses(step) and any(
             program.buffer(span.buffer).space == "shared"
             for span in (*step.bytes_read, *step.bytes_written)

@@ -1,4 +1,4 @@
-"""Drawing of code of lanes: what compilers meet around matrix instructions.
+"""Drawing of code of lanes, from the scalar instructions that a module has.
 
 A statement is drawn from one integer. Registers that are live where a branch or a loop begins are
 what its statements like to write, so that values are live across it.
@@ -6,81 +6,226 @@ what its statements like to write, so that values are live across it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-import numpy as np
-
-from oracle.isa.forms import LANES, ROW_BYTES
+from oracle.isa.targets import Module
 from oracle.program.lane_code import (
     LANE,
     MAX_STATEMENTS,
-    ZERO,
     Assign,
     If,
-    LaneCode,
     Leave,
     Repeat,
     Statement,
     class_of,
     every,
     read_by,
-    run_lanes,
     statements_taken,
     written_by,
 )
-from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS, ScalarInstruction
-from strategies.features import OF_SCALAR
-from strategies.programs.builder import Builder, Dice, LiveValue
-from strategies.programs.scalar_rows import (
-    NTH_BIT,
-    OF_SCALARS,
-    always_wrong,
-    constant,
-    drawn_rows,
-    family_of,
-    read_as,
-    written_as,
-)
+from strategies.features import OF_SCALAR, Feature
+from strategies.programs.builder import Builder, Dice
+
+_EVERYDAY = (
+    "add", "sub", "mul", "mad", "min", "max", "neg", "and", "or", "xor", "shl", "shr", "shf",
+    "lop3", "prmt", "bfe", "bfi", "selp", "set", "setp", "cvt",
+)  # fmt: skip
+_OFTEN = 3  # Times that everyday instructions are drawn as often as others
+_TELLING, _TELLING_OFTEN = ("setp", "set", "cvt"), 12
+"""Instructions whose results differ most between types: half of what uses a result."""
+_TYPE = re.compile(r"(?:[usbf]|bf|tf)\d+(?:x\d)?|pred|e\dm\dx2")  # A type in an opcode
+NTH_BIT = OF_SCALAR["fns"]
+OF_SCALARS = frozenset(OF_SCALAR.values())
+
+
+def always_wrong(row: ScalarInstruction, guard: str = "") -> bool:
+    """Whether ptxas 11.7 to 13.5 make an instruction wrong at every level (docs/findings.md)."""
+    words = row.opcode.split(".")
+    match words:
+        case ["bfe" | "bfi", _]:
+            return words[1].endswith("64")
+        case ["cvt", "rna", *_, "tf32", "f32"] | ["cvt", "rm" | "rp", "ftz", *_, "f16", "f32"]:
+            return True
+        case ["testp", *_] | ["set", *_, "f32", _] | ["set", *_, "f16", "f16"]:
+            return bool(guard)
+        case ["set", *_, "u32", "b16" | "u16" | "s16" | "f16" | "bf16"]:
+            return bool(guard)
+    return False
+
+
+_Rows = tuple[ScalarInstruction, ...]
+
+
+@dataclass(frozen=True)
+class DrawnRows:
+    """The scalar instructions that a module can have, and whose results PTX says to the bit."""
+
+    plain: Mapping[str, tuple[_Rows, ...]]
+    """Those that may stand anywhere, by their first word, in groups of the same types: rounding and
+    the like make many of some types and few of others."""
+    families: tuple[str, ...]  # Their first words, those of everyday code several times
+    alike: Mapping[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, _Rows]]
+    """The same by the classes of registers that they write and read, and by their first word."""
+    reading: Mapping[str, tuple[tuple[_Rows, ...], ...]]
+    """The same by the type that they read first, and by its class: groups of each first word, which
+    is there the more often the more the type matters."""
+    every: Mapping[Feature, _Rows]  # The same by their features
+    together: frozenset[Feature]  # Of those that need others before, or read other lanes
+    first: _Rows  # Instructions that compute a predicate from registers of 32 bits
+    warp: _Rows  # Instructions that all lanes execute together
+    carries: tuple[tuple[ScalarInstruction, ScalarInstruction], ...]
+    """Instructions that write the carry, each with one that may read it: sums with sums."""
+
+
+def settled(one: Assign) -> list[Statement]:
+    """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
+    if not one.row.nan:
+        return [one]
+    return [one, replace(one, opcode=one.row.settled_by, sources=one.destinations * 2)]
+
+
+@cache
+def drawn_rows(module: Module) -> DrawnRows:
+    """Return what a module can have."""
+
+    def is_settled(row: ScalarInstruction) -> bool:
+        by = SCALARS.get(row.settled_by)
+        return not row.nan or (by is not None and by.exists(module))
+
+    rows = [
+        row for row in SCALARS.values()
+        if row.exists(module) and row.defined is None and is_settled(row)
+    ]  # fmt: skip
+    plain: dict[str, list[ScalarInstruction]] = {}
+    for row in rows:
+        if not (row.warp or row.carry_in or row.carry_out):
+            plain.setdefault(_family_of(row), []).append(row)
+    every: dict[Feature, list[ScalarInstruction]] = {one: [] for one in OF_SCALAR.values()}
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, _Rows]] = {}
+    reading: dict[str, list[tuple[_Rows, ...]]] = {}
+    for family, some in plain.items():
+        for row in some:
+            every[OF_SCALAR[row.family]].append(row)
+            same = alike.setdefault((row.destinations, row.sources), {})
+            same[family] = (*same.get(family, ()), row)
+        for name in {one: None for row in some for one in (_read_as(row), *row.sources[:1])}:
+            of_name = [row for row in some if name in (_read_as(row), *row.sources[:1])]
+            times = _TELLING_OFTEN if family in _TELLING else _often(family)
+            reading.setdefault(name, []).extend([_by_types(of_name)] * times)
+    apart = {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
+    return DrawnRows(
+        alike=alike,
+        reading={name: tuple(groups) for name, groups in reading.items()},
+        plain={family: _by_types(some) for family, some in plain.items()},
+        families=tuple(name for name in plain for _ in range(_often(name))),
+        every={feature: tuple(some) for feature, some in every.items()},
+        together=frozenset(feature for feature in apart if not every[feature]),
+        first=tuple(r for r in rows if r.destinations == ("pred",) and {*r.sources} == {"b32"}),
+        warp=tuple(row for row in rows if row.warp),
+        carries=tuple(
+            (first, second)
+            for first in rows
+            if first.carry_out and not first.carry_in
+            for second in rows
+            if second.carry_in and first.family.startswith("sub") == second.family.startswith("sub")
+        ),
+    )
+
+
+def _family_of(row: ScalarInstruction) -> str:
+    """Return its first word; "v" for the many that work on bytes and halves of registers."""
+    halves = row.family.endswith(("2", "4")) and row.family[0] == "v"
+    return "v" if halves else row.family
+
+
+def _often(family: str) -> int:
+    return _OFTEN if family in _EVERYDAY else 1
+
+
+def _types(row: ScalarInstruction) -> tuple[str, ...]:
+    return tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
+
+
+def _fitting(name: str, kind: str) -> str:
+    number, _, count = name.lstrip("subft").partition("x")
+    bits = number.isdecimal() and int(number) * int(count or 1)
+    return name if bits and f"b{bits}" == kind else kind
+
+
+def _read_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction reads first: "s16", "f16x2", or just "b32"."""
+    pairs = row.family[0] == "v" and row.family.endswith("2")
+    return "u16x2" if pairs else _fitting(["", *_types(row)][-1], ["", *row.sources][1])
+
+
+@cache
+def _written_as(row: ScalarInstruction) -> str:
+    """Return the type of what an instruction writes first."""
+    types = ["", *_types(row)]
+    return _fitting(types[1 if row.family in ("cvt", "set") else -1], row.destinations[0])
+
+
+def _by_types(rows: Sequence[ScalarInstruction]) -> tuple[_Rows, ...]:
+    found: dict[tuple[str, ...], list[ScalarInstruction]] = {}
+    for row in rows:
+        found.setdefault(_types(row), []).append(row)
+    return tuple(map(tuple, found.values()))
+
+
+_FLOATS = {
+    16: (0x3C00, 0xBC00, 0x3800, 0x3F80, 0xBF80, 0x8000),
+    32: (0x3F80_0000, 0xBF80_0000, 0x3F00_0000, 0x3C00_3C00, 0x3F80_3F80, 0x8000_0000),
+    64: (0x3FF0 << 48, 0xBFF0 << 48, 0x3FE0 << 48, 0x3C00_3C00_3C00_3C00, 0x3F80_0000, 1 << 63),
+}
+"""1, -1, 1/2 and -0 of f16, bf16, f32 and f64 (IEEE 754-2019, 3.4), also in pairs, by bits."""
+
+
+def constant(dice: Dice, bits: int) -> int:
+    """Choose a small number of so many bits, an end, a power of two, bytes, a float, or any."""
+    most, high = (1 << bits) - 1, 1 << (bits - 1)
+    match dice.below(7):
+        case 0:
+            return dice.below(bits + 2)
+        case 1:
+            return dice.one_of((0, 1, most, high, high - 1, bits, bits - 1, 2))
+        case 2:
+            return 1 << dice.below(bits)
+        case 3:
+            return ((1 << 1 + dice.below(bits)) - 1) & most
+        case 4:
+            return dice.one_of((0xFF, 0x80, 0x7F, 0x0F, 0xF0)) << 8 * dice.below(bits // 8)
+        case 5:
+            dice.below(5)
+            return dice.below(1 << bits)
+    return dice.one_of(_FLOATS[bits])
+
 
 _MOST_DEPTH = 4  # Branches and loops around a statement
-_SIZES = (6, 10, 16, 24, 36)  # Statements around a multiplication, about; equally likely
-_BEHIND = 256  # Most statements behind these: a few for each register
-_SIZES_ALONE = (10, 16, 24, 36, 54)  # The same of a program that is nothing else
+_BEHIND = 256  # Most statements behind those that are drawn: a few for each register
 _FEWEST_FAMILIES, _MOST_FAMILIES = 2, 9
-"""First words of instructions of half of the codes: the fewer they are, the more often two of them
-meet, as few features a program find more than all (A. Groce and others, Swarm Testing, ISSTA
-2012)."""
+"""First words of instructions of half of the codes: fewer features find more than all (A. Groce and
+others, Swarm Testing, ISSTA 2012)."""
 _RELATED = 5
-"""One statement in so many is like an earlier one: compilers take one for the other. With that and
-what else generator 14 has, 14 of 3,000 programs have a neg.ftz.f32 that ptxas takes for a neg.f32
-and 14 an abs that it leaves out; with generator 13 it was 3 and 3 (both defects written
-out, 64 images each, 2026-11-28)."""
+"""One statement in so many is like an earlier one, for which compilers take it: 14 of 3,000
+programs have a neg.ftz.f32 that ptxas takes for a neg.f32; it was 3 (2026-11-28)."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 _OF_MASKS = ("min.s32", "max.s32", "neg.s32", "min.u32", "max.u32", "and.b32", "mul.lo.s32")
 _CONSTANT = 4  # One in so many instructions that take no constant has one in a register
 _USED = 4
-"""One result in so many is used right behind as what it is. Of 16 bits, and of pairs of these,
-which compilers keep in wider registers, all are but one in so many. Of 2,500 programs (seed
-424242, 2026-11-28) 31 compare what neg.s16 made as s16, and 36 read one half of a sum of halves and
-a constant; with generator 15 none did, and two defects of ptxas were never met."""
-_ROTATIONS = {
-    "b32": ("shl.b32", "shr.u32", ("or.b32", "add.s32", "xor.b32", "sub.s32")),
-    "b64": ("shl.b64", "shr.u64", ("or.b64", "add.s64", "xor.b64", "sub.s64")),
-}
-"""Two shifts, and what joins their results: of these, some are rotations and some only look so."""
-_SELDOM = 8
-"""One in so many pieces of code has what every compiler makes wrong: its line would come first in
-every campaign, and hide what one compiler does."""
+"""One result in so many is used right behind as what it is; of 16 bits, and pairs of these, which
+compilers keep in wider registers, all but one. Of 2,500 programs 31 compare what neg.s16 made as
+s16; before, none did, and two defects of ptxas were never met (2026-11-28)."""
+_SELDOM = 8  # One in so many pieces of code has what every compiler makes wrong, and hides others
 _AS_OFTEN = "f16", "u32"  # Results of `set` that are drawn like others all the same
 
 
 class Lanes:
-    """Code in the making, of registers that hold something from the start (`inputs`).
-
-    The builder draws the digits of each statement, and knows what is asked for.
-    """
+    """Code in the making, of registers that hold something from the start (`inputs`)."""
 
     def __init__(self, builder: Builder, inputs: Sequence[str]) -> None:
         self._builder = builder
@@ -225,7 +370,7 @@ class Lanes:
         asked = [row for of, rows in every if of in wanted for row in rows] if wanted else []
         like = dice.one_of(self._before) if self._before and dice.once_in(_RELATED) else None
         for _ in range(8):
-            row = dice.one_of(asked or (self._alike(like, dice) if like else self._any(dice)))
+            row = dice.one_of(asked or self._any(like, dice))
             if _can_read(row, known) and (self._all or not always_wrong(row)):
                 self._builder.take(OF_SCALAR[row.family])
                 break
@@ -241,10 +386,9 @@ class Lanes:
     def _uses(self, one: Assign, known: list[str], dice: Dice, depth: int) -> list[Assign]:
         """Return what uses a result as what it is, and the result of that, as long as chance says.
 
-        Pairs are used half by half, and some halves in pairs. Nothing else reads half of such
-        results: what is not read of one, compilers leave out.
+        Pairs are used half by half, some halves in pairs; often nothing else reads them.
         """
-        name, type_ = one.destinations[0], written_as(one.row)
+        name, type_ = one.destinations[0], _written_as(one.row)
         halves = class_of(name) == "b16" or type_.endswith("16x2")
         if dice.once_in(_USED) == halves:
             return []
@@ -269,15 +413,16 @@ class Lanes:
             known[:] = [name for name in known if name not in read or name in kept]
         return made + self._uses(made[-1], known, dice, depth)
 
-    def _any(self, dice: Dice) -> Sequence[ScalarInstruction]:
+    def _any(self, like: Assign | None, dice: Dice) -> Sequence[ScalarInstruction]:
+        """Choose a group of instructions of which one is drawn, perhaps like an earlier one."""
+        if like is not None:
+            row, is_other = like.row, dice.once_in(4)
+            found = self._rows.alike.get((row.destinations, row.sources), {})
+            if is_other and found:
+                return dice.one_of(tuple(found.values()))
+            if _family_of(row) in found:
+                return found[_family_of(row)]
         return dice.one_of(self._rows.plain[dice.one_of(self._families)])
-
-    def _alike(self, like: Assign, dice: Dice) -> Sequence[ScalarInstruction]:
-        row, is_other = like.row, dice.once_in(4)
-        found = self._rows.alike.get((row.destinations, row.sources), {})
-        if is_other and found:
-            return dice.one_of(tuple(found.values()))
-        return found.get(family_of(row)) or self._any(dice)
 
     def _made(
         self,
@@ -310,16 +455,13 @@ class Lanes:
         constants = self._constants(row, read, reads, known, dice)
         sources = tuple(read)
         # In an arm or a body, what is live across it is written rather than something new.
-        fewer = 3 if depth else 2
-        written: list[str] = []
+        fewer, written = 3 if depth else 2, list[str]()
         for kind in row.destinations:
-            old = [
-                name for name in known
-                if class_of(name) == kind and name not in (LANE, *self._fixed, *written)
-            ]  # fmt: skip
+            fixed = (LANE, *self._fixed, *written)
+            old = [name for name in known if class_of(name) == kind and name not in fixed]
             fresh = not old or (not guard and dice.below(4) >= fewer)
             written.append(self.new(kind) if fresh else dice.one_of(old))
-        if guard and any(name not in known for name in written):
+        if not {*written} <= {*known}:
             guard = ""
         known[:] = [*(name for name in known if name not in written), *written]
         made = Assign(opcode=row.opcode, destinations=tuple(written), sources=sources, guard=guard)
@@ -343,7 +485,7 @@ class Lanes:
         kind = row.sources[index]
         bits, name = int(kind[1:]), self.new(kind)
         value = constant(dice, bits)
-        if read_as(row).endswith("16x2") and dice.below(2):
+        if _read_as(row).endswith("16x2") and dice.below(2):
             value = constant(dice, 16) << 16 | constant(dice, 16)
         known.append(name)
         read[index] = name
@@ -363,9 +505,8 @@ class Lanes:
     def _register(self, known: Sequence[str], kind: str, dice: Dice) -> str:
         some = [name for name in known if class_of(name) == kind]
         # The latest more often than the others.
-        if dice.once_in(3):
-            return some[-1]
-        return some[-1 - min(dice.below(len(some)), dice.below(len(some)))]
+        latest = dice.once_in(3)
+        return some[-1 if latest else -1 - min(dice.below(len(some)), dice.below(len(some)))]
 
     def _predicate(self, known: Sequence[str], dice: Dice) -> str:
         some = [name for name in known if class_of(name) == "pred"]
@@ -382,9 +523,8 @@ class Lanes:
             rows = dice.one_of(pairs or carries)
             if all(_can_read(row, known) for row in rows):
                 builder.take(OF_SCALAR[rows[1].family])
-                return [
-                    one for row in rows for one in self._made(row, known, self._dice(), depth=depth)
-                ]
+                made = (self._made(row, known, self._dice(), depth=depth) for row in rows)
+                return [statement for some in made for statement in some]
         if (kind == 1 or asked) and warp and depth == 0:
             row = dice.one_of(asked or warp)
             if _can_read(row, known):
@@ -416,16 +556,15 @@ class Lanes:
         return code
 
     def _rotation(self, code: list[Assign], known: Sequence[str], dice: Dice) -> None:
+        """Append two shifts and what joins them: some are rotations, and some only look so."""
         wide = any(class_of(name) == "b64" for name in known) and dice.below(2)
-        kind = "b64" if wide else "b32"
-        bits = int(kind[1:])
-        left, right, joins = _ROTATIONS[kind]
-        joined = dice.one_of(joins)
-        source, by = self._register(known, kind, dice), 1 + dice.below(bits - 1)
+        bits = 64 if wide else 32
+        joined = dice.one_of(("or.b", "add.s", "xor.b", "sub.s"))
+        source, by = self._register(known, f"b{bits}", dice), 1 + dice.below(bits - 1)
         other = bits - by if dice.below(4) else by
-        high = self.make(code, left, source, by)
-        low = self.make(code, right, source, other)
-        self.make(code, joined, *((high, low) if dice.below(2) else (low, high)))
+        high = self.make(code, f"shl.b{bits}", source, by)
+        low = self.make(code, f"shr.u{bits}", source, other)
+        self.make(code, f"{joined}{bits}", *((high, low) if dice.below(2) else (low, high)))
 
 
 def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequence[str]) -> bool:
@@ -447,104 +586,3 @@ def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
 def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
     written = set[str]().union(*map(written_by, every(first))).difference(known)
     return any(not written.isdisjoint(read_by(one)) for one in every(rest))
-
-
-def computed(
-    builder: Builder, value: LiveValue, made: Registers, *, alone: bool = False
-) -> LiveValue:
-    """Append code that makes registers of those of a value."""
-    # `alone` says that it is all that the program does: then it is longer, and what it makes beyond
-    # those registers is part of what they hold.
-    name, dice, holds = builder.name("y"), builder.dice(), value.holds
-    letter = "r" if holds.bits == 32 else "d"
-    inputs = [f"{letter}{index}" for index in range(holds.registers)]
-    lanes = Lanes(builder, inputs)
-    known = [LANE, *inputs]
-    code = lanes.code(known, dice.one_of(_SIZES_ALONE if alone else _SIZES))
-    kind = f"b{made.bits}"
-    seen = [one for one in reversed(known) if class_of(one) == kind and one != LANE]
-    if kind == "b32":
-        code += _brought_out(lanes, known, seen)
-        if alone:
-            # What is left beyond the first registers is joined to these, so that nothing is lost.
-            written, joins = set[str]().union(*map(written_by, every(code))), list[Assign]()
-            lost = [one for one in seen[made.registers :] if one in written]
-            for number, one in enumerate(lost):
-                place = number % made.registers
-                seen[place] = lanes.make(joins, "xor.b32", seen[place], one)
-            code += joins
-    results = (seen * made.registers)[: made.registers]
-    builder.add(
-        LaneCode(
-            source=value.name, count=holds.registers, bits=holds.bits, destination=name,
-            results=tuple(results), code=tuple(code),
-        )
-    )  # fmt: skip
-    value.pending = False
-    return builder.define(name, made, pending=True)
-
-
-def _brought_out(lanes: Lanes, known: Sequence[str], seen: list[str]) -> list[Assign]:
-    made: list[Assign] = []
-    for name in reversed(known):
-        kind = class_of(name)
-        if kind == "b32" or len(made) >= MOST_LISTED // 2:
-            continue
-        out: list[tuple[str, tuple[str | int, ...]]] = [("selp.b32", (1, 0, name))]
-        if kind == "b64":
-            high = lanes.make(made, "shr.u64", name, 32)
-            out = [("cvt.u32.u64", (name,)), ("cvt.u32.u64", (high,))]
-        elif kind == "b16":
-            out = [("cvt.u32.u16", (name,))]
-        for opcode, sources in out:
-            seen.insert(0, lanes.make(made, opcode, *sources))
-    return made
-
-
-def computed_rows(
-    dice: Dice, start: int, pitch: int, rows: int, *, apart: bool = False
-) -> tuple[tuple[int, ...], tuple[Statement, ...]]:
-    """Draw addresses of rows and code of lanes that computes them, as swizzles and clamps do."""
-    # `apart` says that all rows have to be different; there are as many as lanes.
-    code: list[Statement] = []
-    row: str | int = LANE
-
-    def make(opcode: str, *sources: str | int) -> str:
-        made = f"r{len(code) + 1}"
-        code.append(Assign(opcode=opcode, destinations=(made,), sources=sources))
-        return made
-
-    most = min(1 << rows.bit_length() - 1, LANES) - 1
-    if dice.below(2):
-        # A compiler does not know that it is the lane's number.
-        row = make("add.s32", LANE, ZERO)
-    for _ in range(1 + dice.below(3)):
-        number = dice.below(LANES)
-        match dice.below(5 if apart else 8):
-            case 0:
-                bits = make("and.b32", make("shr.u32", row, 1 + number % 4), 7)
-                row = make("xor.b32", row, bits)
-            case 1:
-                row = make("xor.b32", row, number)
-            case 2:
-                row = make("abs.s32", make("sub.s32", row, LANES - 1))
-            case 3:
-                row = make("min.u32", row, LANES - 1) if number % 2 else make("max.s32", row, 0)
-            case 4:
-                row = make("shr.u32", make("brev.b32", row), 27)
-            case 5:
-                row = make("abs.s32", make("sub.s32", row, number))
-            case 6:
-                row = make("min.s32" if number % 2 else "max.u32", row, number)
-            case _:
-                row = make("prmt.b32", row, number, (0x4440, 0x4104, 0x0321)[number % 3])
-    if most < LANES - 1 or not apart:
-        row = make("and.b32", row, most)
-    if pitch == ROW_BYTES and dice.below(2):
-        offset = make("shl.b32", row, 4)
-        code.append(Assign(opcode="add.s32", destinations=("r0",), sources=(offset, start)))
-    else:
-        code.append(Assign(opcode="mad.lo.s32", destinations=("r0",), sources=(row, pitch, start)))
-    step = LaneCode(destination="p", results=("r0",), code=tuple(code))
-    made, _ = run_lanes(step, np.zeros((1, LANES, 0), np.uint32))
-    return tuple(made[0, :, 0].tolist()), tuple(code)

@@ -1,17 +1,36 @@
-"""Multiplications: where A, B and C come from, and where D goes."""
+"""Multiplications: where A, B and C come from, where D goes, and what shares registers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
 
-from oracle.isa.forms import Form, Format, Matrix
+from oracle.isa.forms import Form, Format, Matrix, replicated
 from oracle.isa.lookup import chunks_of, selectors_of
-from oracle.program.lane_code import LANE, Assign, LaneCode, Statement
-from oracle.program.operands import Fragment, Held, Operation, Registers, operations
-from oracle.program.operations import Elementwise, set_registers
-from oracle.program.steps import Op
-from oracle.scalar import SCALARS
+from oracle.program.operands import (
+    Fragment,
+    Held,
+    Operation,
+    Register,
+    Registers,
+    Use,
+    listed,
+    operations,
+    text_of,
+)
+from oracle.program.operations import Elementwise, copied, set_registers
+from oracle.program.program import Program, fresh_bank, space_of, undefined, walk
+from oracle.program.steps import (
+    Op,
+    Product,
+    Step,
+    is_main,
+    multiplies,
+    multiplies_registers,
+    stores_rows,
+)
 from strategies.features import (
     LIVE,
     MOVES,
@@ -31,222 +50,7 @@ from strategies.programs.builder import (
     asked_operations,
     operand_of,
 )
-from strategies.programs.lane_code import Lanes, computed
-from strategies.programs.scalar_rows import settled
-
-T = TypeVar("T")
-
-_SCALES = {
-    "f16": (0x2C00, 0x3C00, 0x3400, 0x2E66), "bf16": (0x3D80, 0x3F80, 0x3E80, 0x3DCD),
-    "f32": (0x3D80_0000, 0x3F80_0000, 0x3E80_0000, 0x3DCC_CCCD),
-}  # fmt: skip
-"""1/16, 1, 1/4 and the number next to 0.1."""
-_LARGEST_OF_S8 = 0x42FE_0000  # 127, as f32
-_EIGHT_BITS = {"e4m3": 0x7777_7777, "e5m2": 0xBBBB_BBBB}  # NaN do not have them all
-
-
-class _Chain:
-    """Instructions on the registers of a value that each write a register of their own."""
-
-    def __init__(self, builder: Builder, value: LiveValue) -> None:
-        self._builder = builder
-        self.words = [f"r{index}" for index in range(value.holds.registers)]
-        self._lanes = Lanes(builder, self.words)
-        self.dice = builder.wide_dice()
-        self.code: list[Statement] = []
-
-    def has(self, opcode: str) -> bool:
-        return SCALARS[opcode].exists(self._builder.module)
-
-    def make(self, opcode: str, *sources: str | int, settles: bool = False) -> str:
-        made: list[Assign] = []
-        result = self._lanes.make(made, opcode, *sources)
-        self.code += settled(made[0]) if settles else made
-        return result
-
-    def halves(self, word: str) -> tuple[str, str]:
-        """Append what parts a word into registers of 16 bits, the low one first."""
-        made: list[Assign] = []
-        self._lanes.make(made, "mov.b32.unpack", word)
-        self.code += made
-        low, high = made[0].destinations
-        return low, high
-
-    def byte(self, word: str, index: int, *, signed: bool) -> str:
-        """Append what extracts a byte as a number of 32 bits, in one of the ways of kernels."""
-        kind = "s32" if signed else "u32"
-        match self.dice.below(3):
-            case 0:
-                return self.make(f"bfe.{kind}", word, 8 * index, 8)
-            case 1:
-                return self.make(f"shr.{kind}", self.make("shl.b32", word, 24 - 8 * index), 24)
-        sign = 8 + index if signed else 4
-        return self.make("prmt.b32", word, 0, sign << 12 | sign << 8 | sign << 4 | index)
-
-
-def in_lanes(
-    builder: Builder, value: LiveValue, type_: str, made: Registers | None = None
-) -> LiveValue | None:
-    """Append code that makes multiplicands of a type of fewer registers, or that packs a D."""
-    # As quantised kernels do; no NaN is made whose bits PTX leaves open, or it is made canonical.
-    # `made` are the registers of the multiplicands; None if there is no such code.
-    chain, results = _Chain(builder, value), list[str]()
-    if made is None and type_ in ("f16", "f32", "s32"):
-        results = _packed(chain, type_)
-    elif made is not None and value.holds.bits == 32:
-        results = _multiplicands(chain, type_, made.registers)
-    if not results:
-        return None
-    builder.take(Has.PACKED_BEHIND if made is None else Has.UNPACKED)
-    name = builder.name("q")
-    builder.add(
-        LaneCode(
-            source=value.name, count=len(chain.words), destination=name,
-            results=tuple(results), code=tuple(chain.code),
-        )
-    )  # fmt: skip
-    value.pending = False
-    return builder.define(name, Registers(registers=len(results)), pending=True)
-
-
-def _multiplicands(chain: _Chain, type_: str, count: int) -> list[str]:
-    dice, words = chain.dice, chain.words
-    kind, scale = dice.below(3), dice.one_of(_SCALES.get(type_, _SCALES["f32"]))
-    made: list[str] = []
-    for index in range(count):
-        part, place = divmod(index, len(words))
-        word = words[place]
-        match type_:
-            case "f16" | "bf16":
-                made.append(_halves(chain, type_, word, part, kind, scale))
-            case "f32" | "tf32":
-                number = _scaled(chain, word, part, scale)
-                if type_ == "tf32" and chain.has("cvt.rna.tf32.f32"):
-                    number = chain.make("cvt.rna.tf32.f32", number)
-                made.append(number)
-            case "s8" | "u8" | "s4" | "u4" | "b1":
-                made.append(_integers(chain, type_, word, part))
-            case "e4m3" | "e5m2" if chain.has(f"cvt.rn.satfinite.{type_}x2.f32"):
-                numbers = [_scaled(chain, word, part + each, scale) for each in range(4)]
-                opcode = f"cvt.rn.satfinite.{type_}x2.f32"
-                pairs = [chain.make(opcode, numbers[i + 1], numbers[i]) for i in (0, 2)]
-                made.append(chain.make("mov.b32.pack", *pairs))
-            case _:
-                return []
-    return made
-
-
-def _scaled(chain: _Chain, word: str, part: int, scale: int) -> str:
-    byte = chain.byte(word, part % 4, signed=True)
-    return chain.make("mul.rn.f32", chain.make("cvt.rn.f32.s32", byte), scale)
-
-
-def _halves(chain: _Chain, type_: str, word: str, part: int, kind: int, scale: int) -> str:
-    """Append what makes two numbers of 16 bits."""
-    has, both = chain.has, scale << 16 | scale
-    fmt = f"{type_}x2"
-    if kind == 2 and type_ == "f16" and has("cvt.rn.f16x2.e4m3x2"):
-        eight = chain.dice.one_of(tuple(_EIGHT_BITS))
-        masked = chain.make("and.b32", word, _EIGHT_BITS[eight]) if chain.dice.below(2) else word
-        half = chain.halves(masked)[part % 2]
-        return chain.make(f"cvt.rn.f16x2.{eight}x2", half, settles=True)
-    if not has(f"fma.rn.{fmt}"):
-        low, high = (_scaled(chain, word, 2 * part + each, _SCALES["f32"][1]) for each in (0, 1))
-        narrow = (chain.make(f"cvt.rn.{type_}.f32", one) for one in (low, high))
-        return chain.make("mov.b32.pack", *narrow)
-    if kind == 1 and type_ == "f16":
-        # 1024 + byte, less 1024 + 128.
-        pair = chain.make("prmt.b32", word, 0x6464_6464, (0x4140, 0x4342)[part % 2])
-        number = chain.make("sub.rn.f16x2", pair, 0x6480_6480)
-    else:
-        # The lowest bits of 1024 or 128 are those of a number below 16.
-        shifted = chain.make("shr.u32", word, 4 * (part % 4)) if part % 4 else word
-        one, less, magic = {
-            "f16": (0x3C00_3C00, 0xE408_E408, 0x6400_6400),
-            "bf16": (0x3F80_3F80, 0xC308_C308, 0x4300_4300),
-        }[type_]
-        pair = chain.make("lop3.b32", shifted, 0x000F_000F, magic, 0xEA)
-        number = chain.make(f"fma.rn.{fmt}", pair, one, less)
-    if chain.dice.below(3) or not has(f"max.NaN.{fmt}"):
-        return chain.make(f"fma.rn.{fmt}", number, both, 0x8000_8000)
-    # A scale from memory may be NaN.
-    return chain.make(f"fma.rn.{fmt}", number, word, 0x8000_8000, settles=True)
-
-
-def _integers(chain: _Chain, type_: str, word: str, part: int) -> str:
-    """Append what makes integers of 8, 4 or 1 bits: of halves of bytes, or of other places."""
-    if type_ == "b1":
-        return chain.make("lop3.b32", word, chain.make("brev.b32", word), 1 << part, 0x96)
-    turned = chain.make("prmt.b32", word, 0, (0x3210, 0x0123, 0x1032, 0x2301)[part % 4])
-    if type_ in ("s4", "u4"):
-        return chain.make("lop3.b32", word, chain.make("shl.b32", turned, 4), 0x0F0F_0F0F, 0xAC)
-    shifted = chain.make("shr.u32", turned, 4) if part % 2 else turned
-    small = chain.make("and.b32", shifted, 0x0F0F_0F0F)
-    if type_ == "u8":
-        return small
-    sign = chain.make("and.b32", small, 0x0808_0808)
-    return chain.make("or.b32", small, chain.make("mul.lo.u32", sign, 0x1E))
-
-
-def _packed(chain: _Chain, type_: str) -> list[str]:
-    dice = chain.dice
-    scale, bias = dice.one_of(_SCALES["f32"]), dice.one_of((0, 0x3F00_0000, 0xC100_0000))
-    rectifies, kind = dice.below(3), dice.below(3)
-    numbers: list[str] = []
-    for word in chain.words:
-        if type_ == "f16":
-            some = [chain.make("cvt.f32.f16", half) for half in chain.halves(word)]
-        else:
-            some = [chain.make("cvt.rn.f32.s32", word) if type_ == "s32" else word]
-        for one in some:
-            number = chain.make("fma.rn.f32", one, scale, bias)
-            if rectifies:
-                # The first lets NaN through.
-                opcode = "max.NaN.f32" if rectifies == 1 and chain.has("max.NaN.f32") else "max.f32"
-                number = chain.make(opcode, number, 0)
-            numbers.append(chain.make("min.f32", number, _LARGEST_OF_S8))
-    if kind == 1 and chain.has("cvt.rn.satfinite.e4m3x2.f32"):
-        opcode = "cvt.rn.satfinite.e4m3x2.f32"
-        pairs = [chain.make(opcode, high, low) for low, high in _pairs(numbers)]
-        made = [chain.make("mov.b32.pack", *both) for both in _pairs(pairs)]
-    elif kind == 2 and chain.has("cvt.rn.f16x2.f32"):
-        made = [
-            chain.make("cvt.rn.f16x2.f32", high, low, settles=True) for low, high in _pairs(numbers)
-        ]
-    else:
-        made = _bytes(chain, [chain.make("cvt.rni.s32.f32", one) for one in numbers])
-    if dice.below(3) == 0:
-        # As at the edge of a matrix, which not all lanes have.
-        inside = chain.make("setp.lt.u32", LANE, 1 + dice.below(31))
-        chain.code += [
-            Assign(opcode="mov.b32", destinations=(one,), sources=(0,), guard=f"!{inside}")
-            for one in made
-        ]
-    return made
-
-
-def _bytes(chain: _Chain, whole: Sequence[str]) -> list[str]:
-    """Append what packs integers, four in a word: clamped by one instruction, or by two."""
-    made = []
-    way = chain.dice.below(2)
-    for low, high in _pairs([*_pairs(whole)]):
-        four = (*low, *high)
-        if way and chain.has("cvt.pack.sat.s8.s32.b32"):
-            upper = chain.make("cvt.pack.sat.s8.s32.b32", four[3], four[2], 0)
-            made.append(chain.make("cvt.pack.sat.s8.s32.b32", four[1], four[0], upper))
-            continue
-        held = [chain.make("max.s32", chain.make("min.s32", one, 127), 0xFFFF_FF80) for one in four]
-        joined = chain.make("and.b32", held[0], 0xFF)
-        for place, one in enumerate(held[1:], start=1):
-            joined = chain.make("bfi.b32", one, joined, 8 * place, 8)
-        made.append(joined)
-    return made
-
-
-def _pairs(items: Sequence[T]) -> list[tuple[T, T]]:
-    """Return items in pairs; what is left over is its own neighbour."""
-    return [(items[i], items[min(i + 1, len(items) - 1)]) for i in range(0, len(items), 2)]
-
+from strategies.programs.code_around import computed, in_lanes
 
 _COMPUTED_IN = 6  # Scalar code works on one A, B or D of mma.sync in so many
 _KEPT = frozenset(
@@ -265,9 +69,10 @@ _REUSED = (Has.A_REUSED, Has.B_REUSED)
 
 
 def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
-    """Append multiplications of some forms, all on fragments or all on registers."""
-    # `hoisted` says that all operands are loaded before the first multiplication and stored behind
-    # the last, so that many are live at once.
+    """Append multiplications of some forms, all on fragments or all on registers.
+
+    `hoisted`: all operands are loaded first and stored last, so that many are live at once.
+    """
     opaque = forms[0].opaque
     choose = _fragments if opaque else _registers
     if hoisted:
@@ -283,12 +88,12 @@ def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> N
         return
     for form in forms:
         d = _multiply(builder, form, choose(builder, form, fresh=False))
-        dice = builder.dice()
+        drawn = builder.dice().once_in(2)
         # What is not stored here can be the next C, A or B; all is stored in the end.
         kept = builder.wants((*ACCUMULATED, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D))
         # A store that is asked for must not wait: the next multiplication may take D.
         asked = Has.STORED_AND_LOADED in builder.wanted or accesses.is_asked_of(builder, d)
-        if (opaque and asked) or (dice.once_in(2) and not kept):
+        if (opaque and asked) or (drawn and not kept):
             store(builder, d)
 
 
@@ -320,9 +125,8 @@ def store(builder: Builder, value: LiveValue) -> None:
     behind = value.computed and builder.wants(_BEHIND)
     if _may_compute(builder, value.holds, drawn and value.computed, behind):
         builder.take(Has.LANES_BEHIND)
-        made = None
-        if builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted:
-            made = in_lanes(builder, value, value.type)
+        packs = builder.dice().below(2) or Has.PACKED_BEHIND in builder.wanted
+        made = in_lanes(builder, value, value.type) if packs else None
         value = made or computed(builder, value, value.holds)
         value.pending = False
         wide &= made is None
@@ -400,20 +204,17 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         if value is None and again and not fresh and (reuse or feature in builder.wanted):
             builder.take(feature)
             value = again[-1]
-        type_ = form.type(operand).name
-        found[operand] = value or _loaded(builder, holds, operand, dice, type_)
+        found[operand] = value or _loaded(builder, holds, operand, dice, form.type(operand).name)
     if "e" in form.operands:
         found["e"] = _metadata(builder, form, builder.dice())
-    taken = {one.name for one in found.values()}
-    holds = operand_of(form, "c")
+    taken, holds = {value.name for value in found.values()}, operand_of(form, "c")
     there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
     carried = [value for value in there if value.depth < scope.depth and value.pending]
     chained = dice.once_in(2) or builder.wants(ACCUMULATED)
-    usable = carried or (made if chained else [])
-    if usable and not fresh:
-        return {**found, "c": usable[-1]}
-    return {**found, "c": accesses.load_registers(builder, holds, "c", dice)}
+    usable = [] if fresh else carried or (made if chained else [])
+    c = usable[-1] if usable else accesses.load_registers(builder, holds, "c", dice)
+    return {**found, "c": c}
 
 
 def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str) -> LiveValue:
@@ -427,26 +228,23 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
     narrow = Registers(registers=count, bits=holds.bits)
     given = accesses.load_or_read(builder, narrow, operand, dice)
-    made = None
-    if own.below(2) or Has.UNPACKED in builder.wanted:
-        made = in_lanes(builder, given, type_, holds)
+    unpacks = own.below(2) or Has.UNPACKED in builder.wanted
+    made = in_lanes(builder, given, type_, holds) if unpacks else None
     return made or computed(builder, given, holds)
 
 
 def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> bool:
     """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
     wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
-    only_ptx = builder.focus.shares_registers is not False
-    return wanted and only_ptx and isinstance(holds, Registers)
+    return wanted and builder.only_ptx and isinstance(holds, Registers)
 
 
 def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     """Load or choose metadata, or set them to a number of which the ISA allows all."""
-    # Those from memory are filled so that every multiplication that takes them allows them.
     holds = operand_of(form, "e")
     again = [value for value in builder.scope.like(holds) if "e" in value.used]
     asked = builder.take(Has.METADATA_SET)
-    if (dice.once_in(4) or asked) and builder.focus.shares_registers is not False:
+    if (dice.once_in(4) or asked) and builder.only_ptx:
         name, pairs = builder.name("m"), chunks_of(form)
         alike = [dice.one_of(pairs)] * 8
         chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
@@ -454,31 +252,26 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
         builder.add(set_registers(destination=name, count=1, constant=constant))
         # Another form may not allow it, so that it is offered to none.
         return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    return (
-        again[-1]
-        if again and dice.once_in(2)
-        else accesses.load_registers(builder, holds, "e", dice)
-    )
+    if again and dice.once_in(2):
+        return again[-1]
+    return accesses.load_registers(builder, holds, "e", dice)
 
 
 def _from_d(
     builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
 ) -> LiveValue | None:
-    """Choose a D as A or B, packed where that makes it fit; None for none."""
-    # What the operands that are `taken` already hold must stay.
+    """Choose a D as A or B, packed where that makes it fit; what is `taken` must stay."""
     drawn = dice.once_in(3) and not builder.wants(ACCUMULATED)
     if not drawn and Has.D_AS_MULTIPLICAND not in builder.wanted:
         return None
-    needs, names = operand_of(form, operand), {one.name for one in taken.values()}
+    needs, names = operand_of(form, operand), {value.name for value in taken.values()}
     for value in reversed(tuple(builder.scope.values.values())):
-        if not value.computed or value.name in names:
-            continue
-        if value.holds == needs:
-            builder.take(Has.D_AS_MULTIPLICAND)
-            return value
         wide = value.type == "f32" and value.holds.registers == 2 * needs.registers
-        if wide and builder.everything.packs and needs.bits == 32:
+        packs = wide and builder.everything.packs and needs.bits == 32
+        if value.computed and value.name not in names and (value.holds == needs or packs):
             builder.take(Has.D_AS_MULTIPLICAND)
+            if value.holds == needs:
+                return value
             return accesses.packed(builder, value, dice, type_=form.a_type.name)
     return None
 
@@ -501,21 +294,20 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     elif c.depth < scope.depth:
         target = "c"  # what a loop carries, or both arms of a branch change
     name, depth = "", scope.depth
+    value = operands.get(target)
     # A name changes what it holds only in the scope that it comes from: joins stay alike.
-    if target != "d" and free[target]:
-        value = operands[target]
-        if value.depth == scope.depth or value.holds == held:
-            name, depth = value.name, scope.values[value.name].depth
-            builder.take(Has.IN_PLACE_REGISTERS if target == "c" else Has.OVER_MULTIPLICAND)
-            if value.holds.words > held.words:
-                builder.take(Has.OVER_PART)
-    names = {"d": name or builder.name("d")} | {one: operands[one].name for one in operands}
-    fields: dict[str, Any] = {}
+    if value and free[target] and (value.depth == scope.depth or value.holds == held):
+        name, depth = value.name, scope.values[value.name].depth
+        builder.take(Has.IN_PLACE_REGISTERS if target == "c" else Has.OVER_MULTIPLICAND)
+        if value.holds.words > held.words:
+            builder.take(Has.OVER_PART)
+    fields: dict[str, Any] = {operand: value.name for operand, value in operands.items()}
+    fields["d"] = name or builder.name("d")
     known = selectors_of(form)
     if known:
         above = builder.take(Has.SELECTOR) and len(known) > 1
         fields["selector"] = dice.one_of(known[1:] if above else known)
-    builder.add(Op.of(form, **names, **fields))
+    builder.add(Op.of(form, **fields))
     if not form.opaque:
         builder.take(*of_form(form))
     for operand, value in operands.items():
@@ -524,7 +316,7 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     c.pending = False
     over = c.region if c.region is not None and c.region.type == form.d_type else None
     known_of_d = {"depth": depth, "type": form.d_type.name, "pending": True, "computed": True}
-    d = builder.define(names["d"], held, region=over, **known_of_d)
+    d = builder.define(fields["d"], held, region=over, **known_of_d)
     if isinstance(held, Registers):
         return d
     changed = dice.once_in(_CHANGED_IN // 2) or _wants_change(builder, held.matrix)
@@ -546,11 +338,10 @@ def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
     pending = value.matrix.operand == "c"
     elsewhere = dice.once_in(4)
     destination = builder.name(value.name.rstrip("0123456789")) if elsewhere else value.name
-    constant = _constant(operation, type_, dice)
     builder.add(
         Elementwise(
             operation=operation, matrix=value.matrix, source=value.name, destination=destination,
-            constant=constant,
+            constant=_constant(operation, type_, dice),
         )
     )  # fmt: skip
     if not elsewhere:
@@ -560,16 +351,247 @@ def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
 
 
 def _of_operand(matrix: Matrix) -> Feature:
-    multiplicand = matrix.operand in "ab"
-    return Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
+    return Has.CHANGED_MULTIPLICAND if matrix.operand in "ab" else Has.CHANGED_ACCUMULATOR
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
     if not operation.takes_constant:
         return 0
-    ones = (1 << type_.bits) - 1
-    drawn = dice.below(1 << min(type_.bits, 32)) * ((1 << type_.bits) // (1 << min(type_.bits, 32)))
+    ones, bits = (1 << type_.bits) - 1, min(type_.bits, 32)
+    drawn = dice.below(1 << bits) << type_.bits - bits
     if operation in (Operation.MULTIPLY, Operation.ADD):
         plain = _FLOATS.get(type_.name, (1, 3, ones, 2))
         return dice.one_of((*plain, drawn))
     return dice.one_of((ones if operation is Operation.AND else 1, drawn & ones))
+
+
+_PRODUCTS_IN = 10
+"""One multiplication in so many gets operands that share registers without being asked for; with
+those that are asked for, it is one in eight of a campaign (164 of 1,321 in 25 rounds, 2026-11)."""
+_OTHERS_IN = 48  # The same of loads, stores of rows and moves
+_TRIED = 4  # Ways of one kind that are tried until one leaves a defined program
+
+SHARING = (
+    Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
+    Has.OVER_METADATA, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
+    Has.MOVED_IN_PLACE,
+)  # fmt: skip
+_NOT_SHARED = frozenset(
+    {
+        Has.IN_PLACE_REGISTERS, Has.OVER_MULTIPLICAND, Has.OVER_PART, Has.A_REUSED, Has.B_REUSED,
+        Has.D_AS_C, Has.CHAIN, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, Has.FED_BY_ROWS,
+    }
+)  # fmt: skip
+"""Features that may go where other registers are taken."""
+Vector = Sequence[Register]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How a program changes so that operands of one of its steps share registers."""
+
+    feature: Feature
+    result: str = ""  # What the step writes, for the step itself and for later steps that read it
+    own: Mapping[str, object] = field(default_factory=dict)  # Fields of the step alone
+    before: tuple[Step, ...] = ()  # What comes before the step
+    renamed: Mapping[str, str] = field(default_factory=dict)  # Operands, by what they are named
+    back: bool = False  # Whether the result is copied to where it was, and nobody else reads it
+
+
+def with_shared_registers(program: Program, builder: Builder) -> Program:
+    """Return the program of a builder with operands in shared registers, as its focus says."""
+    if not builder.only_ptx:
+        return program
+    first, target = builder.dice(), builder.module.target.name
+    asked = [feature for feature in SHARING if feature in builder.asked]
+    every = bool(builder.focus.shares_registers)
+    free = every or _NOT_SHARED.isdisjoint(builder.asked)
+    steps = [*walk(program.steps)]
+    # From the last on: what comes before a step that shares leaves those before it where they are.
+    for number in reversed(range(len(steps))):
+        step = steps[number]
+        if not (is_main(step) or _loads(step)):
+            continue
+        chosen = first.once_in(_PRODUCTS_IN if multiplies(step) else _OTHERS_IN) or every
+        if asked or (chosen and free):
+            step = [*walk(program.steps)][number]
+            for way in _tried(program, step, builder.dice(), asked):
+                changed = _shared(program, step, way)
+                if not undefined(changed, target=target):
+                    program = changed
+                    asked = [feature for feature in asked if feature is not way.feature]
+                    break
+    return program
+
+
+def _tried(program: Program, step: Step, dice: Dice, asked: Sequence[Feature]) -> Iterator[Sharing]:
+    """Iterate over a few ways of each feature, from drawn ones on."""
+    ways: dict[Feature, list[Sharing]] = {}
+    for way in _sharings(program, step, dice):
+        if not asked or way.feature in asked:
+            ways.setdefault(way.feature, []).append(way)
+    groups = [*ways.values()]
+    first = dice.below(len(groups)) if groups else 0
+    for group in (*groups[first:], *groups[:first]):
+        start = dice.below(len(group))
+        for way in (*group[start:], *group[:start])[:_TRIED]:
+            yield from (way, replace(way, back=True)) if way.result else (way,)
+
+
+def _shared(program: Program, changed: Step, way: Sharing) -> Program:
+    renamed = dict(way.renamed)
+
+    def fits(use: Use) -> bool:
+        text = renamed.get(use.name)
+        return text is not None and (not listed(text) or text.count(" ") + 1 == use.holds.registers)
+
+    def rewritten(step: Step) -> Iterator[Step]:
+        made = step.writes
+        fields: dict[str, Any] = {use.field: renamed[use.name] for use in step.reads if fits(use)}
+        if step is changed:
+            yield from way.before
+            fields |= way.own
+            if way.result and made is not None:
+                if way.back:
+                    yield step.changed(**{**fields, made.field: way.result})
+                    yield copied(made, way.result, made.name)
+                    return
+                renamed[made.name] = way.result
+        elif way.result and made is not None and made.name not in way.renamed:
+            renamed.pop(made.name, None)
+        if made is not None and fits(made):
+            fields[made.field] = renamed[made.name]
+        fields |= {name: every(inside) for name, inside in step.blocks.items()}
+        yield step.changed(**fields)
+
+    def every(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(new for step in steps for new in rewritten(step))
+
+    return replace(program, steps=every(program.steps))
+
+
+def _sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
+    if multiplies(step):
+        yield from _of_product(program, step, dice)
+    elif _loads(step):
+        (use,) = step.uses
+        near = space_of(program, step).startswith("shared")
+        if step.address is None and (use.holds.bits == 64 or near):
+            # The last one, mostly: those before it are written first.
+            number = use.holds.registers - 1 - dice.below(use.holds.registers)
+            yield Sharing(Has.ADDRESS_LOADED, own={"address": number})
+    elif stores_rows(step):
+        (use,) = step.uses
+        registers = use.registers
+        if len(registers) > 1:
+            first = dice.below(len(registers) - 1)
+            repeated = (*registers[: first + 1], *registers[first:-1])
+            for vector in (repeated, (registers[first],) * len(registers)):
+                yield Sharing(Has.ROWS_REPEATED, own={use.field: text_of(vector)})
+    elif is_main(step) and step.names["source"] != step.names["destination"]:
+        yield Sharing(Has.MOVED_IN_PLACE, step.names["source"])
+
+
+def _loads(step: Step) -> bool:
+    return step.writes is not None and bool(step.bytes_read)
+
+
+def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing]:
+    uses = {use.field: use for use in step.uses}
+    d, a, b, c = (uses[name] for name in "dabc")
+    bank = fresh_bank(program, "d")
+    own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
+    metadata = [register for use in step.uses[4:] for register in use.registers]
+    # A D of which one register holds the metadata before.
+    over_metadata = [
+        (Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :]))
+        for place in ((0, len(own) - 1) if metadata else ())
+    ]
+    for feature, vector in (*_destinations(own, a, b, c, dice), *over_metadata):
+        if text_of(vector) != text_of(d.registers):
+            yield Sharing(feature, text_of(vector))
+    if multiplies_registers(step):
+        of_c, size = c.registers, len(c.registers)
+        for places in (lambda i: 0, lambda i: i & ~1, lambda i: i % (size // 2)):
+            if size > 1:
+                repeated = text_of(of_c[places(index)] for index in range(size))
+                yield Sharing(Has.C_REPEATED, own={"c": repeated})
+        if a.holds.bits == b.holds.bits:
+            yield Sharing(Has.A_WITH_B, own={"b": text_of(_filled(a.registers, b.registers))})
+    yield from _one_number(program, step, c, own, dice)
+    if a.holds.bits != b.holds.bits or a.name == b.name:
+        return
+    bank = fresh_bank(program, "m")
+    first, second = (
+        text_of(Register(bank, a.holds.bits, 2 * i + odd) for i in range(use.holds.registers))
+        for odd, use in enumerate((a, b))
+    )
+    if _movable(program, a.name) and _movable(program, b.name):
+        yield Sharing(Has.A_WITH_B, renamed={a.name: first, b.name: second})
+    else:
+        before = copied(a, a.name, first), copied(b, b.name, second)
+        yield Sharing(Has.A_WITH_B, own={"a": first, "b": second}, before=before)
+
+
+def _destinations(
+    own: Vector, a: Use, b: Use, c: Use, dice: Dice
+) -> Iterator[tuple[Feature, Vector]]:
+    """Iterate over vectors for D that share registers with C, or with A and B; it has its own."""
+    bits, size = own[0].bits, len(own)
+    of_c = c.registers
+    if c.holds.bits == bits:
+        whole = of_c[:size]
+        turn = 1 + dice.below(len(whole) - 1)
+        swapped = [whole[index ^ 1] for index in range(len(whole) & ~1)]
+        for vector in (whole[::-1], (*whole[turn:], *whole[:turn]), swapped):
+            yield Has.C_ORDER, _filled(vector, own)
+        half = max(1, len(of_c) // 2)
+        # C's second half is D's first, and the reverse; or D has one half of C in its place.
+        parts = [vector for vector in (of_c[half:], of_c[:half]) if 0 < len(vector) <= size]
+        yield from ((Has.C_PART, _filled(vector, own)) for vector in parts)
+        if half < size:
+            yield Has.C_PART, _filled(of_c[:half][::-1], own)
+            yield Has.C_PART, (*own[: size - half], *of_c[:half])
+    for of, other in ((a, b), (b, a)):
+        if of.holds.bits == other.holds.bits == bits:
+            pairs = zip(of.registers, other.registers, strict=False)
+            both = list(dict.fromkeys(register for pair in pairs for register in pair))
+            half = max(1, len(of.registers) // 2)
+            for vector in (of.registers, of.registers[::-1], of.registers[half:], both):
+                filled = _filled(vector, own)
+                if vector and text_of(filled) != text_of(of.registers):
+                    yield Has.AMONG_MULTIPLICANDS, filled
+
+
+def _one_number(
+    program: Program, step: Product, c: Use, own: Vector, dice: Dice
+) -> Iterator[Sharing]:
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    # What a product before it made stays C: nothing else might read it.
+    earlier = takewhile(lambda other: other is not step, walk(program.steps))
+    if any(multiplies(other) and other.names["d"] == c.name for other in earlier):
+        return
+    bank, bits, type_ = fresh_bank(program, "z"), c.holds.bits, step.form.c_type
+    constant = replicated(dice.one_of((0, type_.one)), type_.bits, bits)
+    for count in (1, 2):
+        if count == c.holds.registers:
+            continue
+        registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
+        before = (set_registers(destination=bank, count=count, constant=constant, bits=bits),)
+        fields = {"c": text_of(registers)}
+        overs = [text_of(_filled(registers[:1], own))] if own[0].bits == bits else []
+        yield from (Sharing(Has.C_REPEATED, over, fields, before) for over in ("", *overs))
+
+
+def _movable(program: Program, name: str) -> bool:
+    uses = [use for step in walk(program.steps) for use in step.uses]
+    sizes = {(use.holds.registers, use.holds.bits) for use in uses if use.name == name}
+    parts = (use.registers for use in uses if use.name != name and listed(use.name))
+    apart = all(register.bank != name for some in parts for register in some)
+    return apart and len(sizes) == 1 and not listed(name)
+
+
+def _filled(registers: Vector, own: Vector) -> Vector:
+    """Return a vector as long as `own` that begins with some registers, and has own ones behind."""
+    found = [*registers[: len(own)]]
+    return [*found, *(register for register in own if register not in found)][: len(own)]

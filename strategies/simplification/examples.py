@@ -1,4 +1,4 @@
-"""A program together with the one image that it works on, and how the two change together.
+"""A program with the one image that it works on, how the two change, and smaller code of lanes.
 
 Matrices move in the image with the program: the values stay, the bytes are written where the new
 tile has them.
@@ -6,17 +6,49 @@ tile has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from oracle.errors import UsageError
+from oracle.execution.tracing import trace
+from oracle.isa.forms import LANES
 from oracle.layouts import Tile, read, write
-from oracle.program.lane_code import Repeat, Statement, inside
-from oracle.program.operands import Buffer, Place
+from oracle.program.lane_code import (
+    ZERO,
+    Assign,
+    If,
+    LaneCode,
+    Leave,
+    Repeat,
+    Statement,
+    class_of,
+    every,
+    inside,
+    may_be_open,
+    most_of,
+    read_by,
+    with_another,
+    written_by,
+)
+from oracle.program.operands import COUNTS, Buffer, Place
 from oracle.program.program import Program, position, walk
-from oracle.program.steps import Barrier, Step, accesses_rows, copies_bytes, is_lane_code, is_main
+from oracle.program.steps import (
+    Barrier,
+    Step,
+    accesses_registers,
+    accesses_rows,
+    copies_bytes,
+    is_lane_code,
+    is_main,
+    plain_load,
+    plain_store,
+)
 from strategies.matrices import Image
 from strategies.programs.builder import GUARD_BYTES
 
@@ -110,16 +142,16 @@ class Example:
         return self.with_program((*self.program.buffers, *more), steps)
 
     def tidied(self) -> Example:
-        """Return the example without steps and buffers that have no use.
+        """Return the example without steps that have no use, and without buffers that none names.
 
-        These are steps whose fragment nothing reads, but never the last matrix instruction;
-        copies into shared memory that nothing reads, and out of shared memory that nothing writes;
-        empty branches and loops; barriers at the ends, or two in a row; buffers that no step names.
+        These are steps whose result nothing reads, but never the last matrix instruction; copies
+        into shared memory that nothing reads, or out of what nothing writes; empty branches and
+        loops; barriers at the ends, or two in a row.
         """
         steps, buffers = self.program.steps, self.program.buffers
         while True:
-            every = list(walk(steps))
-            useless = [site for site, step in visit(steps) if _is_useless(step, every, buffers)]
+            others = list(walk(steps))
+            useless = [site for site, step in visit(steps) if _is_useless(step, others, buffers)]
             if not useless:
                 break
             steps = edited(steps, {useless[-1]: ()})
@@ -139,7 +171,7 @@ class Example:
         image: Image = target.image.copy()
         for source, was, destination, now in moves:
             old, new = position(self.program, source), position(target.program, destination)
-            sizes = [one if isinstance(one, int) else one.extent for one in (was, now)]
+            sizes = [size if isinstance(size, int) else size.extent for size in (was, now)]
             if not (0 <= old <= len(self.image) - sizes[0] and 0 <= new <= len(image) - sizes[1]):
                 continue
             if isinstance(was, Tile) and isinstance(now, Tile):
@@ -160,26 +192,25 @@ def used_buffers(buffers: Sequence[Buffer], steps: Steps) -> tuple[Buffer, ...]:
     return (next(buffer for buffer in buffers if buffer.space == "global"), *used)
 
 
-def _is_useless(step: Step, every: Sequence[Step], buffers: Sequence[Buffer]) -> bool:
-    made = step.writes
-    if made is not None:
-        if is_main(step) and sum(is_main(other) for other in every) == 1:
-            return False
-        result = set(made.registers)
-        return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
+def _is_useless(step: Step, others: Sequence[Step], buffers: Sequence[Buffer]) -> bool:
+    if step.writes is not None:
+        result = set(step.writes.registers)
+        last = is_main(step) and sum(map(is_main, others)) == 1
+        reads = (use.registers for other in others for use in other.reads)
+        return not last and all(map(result.isdisjoint, reads))
     if copies_bytes(step):
         shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
-        read = {span.buffer for other in every for span in other.bytes_read}
-        written = {span.buffer for other in every for span in other.bytes_written}
+        read = {span.buffer for other in others for span in other.bytes_read}
+        written = {span.buffer for other in others for span in other.bytes_written}
         return step.destination.buffer in shared - read or step.source.buffer in shared - written
     return bool(step.blocks) and not any(step.blocks.values())
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
-    """Whether a program still has what another is about, a matrix instruction or code of lanes.
+    """Whether a program still has what another is about, a matrix instruction or code, and a store.
 
-    And a store, which shows it. With `any_warp_level` wmma.load or wmma.store will do where the
-    other multiplies: what is wrong is where they are executed, and no values.
+    With `any_warp_level` wmma.load or wmma.store will do where the other multiplies: what is wrong
+    is where they are executed, and no values.
     """
 
     def computes(step: Step) -> bool:
@@ -207,3 +238,209 @@ def new_buffer(buffers: Iterable[Buffer], name: str, size: int) -> Buffer:
     names = {buffer.name for buffer in buffers}
     number = next(n for n in range(len(names) + 1) if f"{name}{n or ''}" not in names)
     return Buffer(name=f"{name}{number or ''}", space="global", size=size)
+
+
+_LEAST_STEPS = 3  # Of a program of nothing but code: a load, the code, a store
+_MOST_EVENTS = 256  # Steps of a program, as they are taken, that are looked at
+Code = tuple[Statement, ...]
+
+
+def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
+    """Return code with nothing but a load of what it reads and a store of what it makes.
+
+    `inputs`, uint32 (32, words), is what the registers of each lane hold before it.
+    """
+    count = next(count for count in (0, *COUNTS) if count >= step.count)
+    made = next(count for count in COUNTS if count >= len(step.results))
+    results = (*step.results, *step.results[-1:] * (made - len(step.results)))
+    code = replace(step, source="x" if count else "", count=count, destination="y", results=results)
+    wide = code.uses[-1].holds.bits
+    buffers = [Buffer(name="y", space="global", size=LANES * made * wide // 8 + GUARD_BYTES)]
+    store = plain_store(registers="y", count=made, bits=wide, place=Place(buffer="y"))
+    steps: list[Step] = [code, store]
+    words = np.zeros((LANES, count * step.bits // 32), "<u4")
+    if count:
+        load = plain_load(registers="x", count=count, bits=step.bits, place=Place(buffer="x"))
+        buffers.insert(0, Buffer(name="x", space="global", size=load.size + GUARD_BYTES))
+        steps.insert(0, load)
+        words[:, : inputs.shape[1]] = inputs
+    program = Program(buffers=tuple(buffers), steps=tuple(steps))
+    image = np.zeros(program.image_bytes, np.uint8)
+    image[: words.nbytes] = words.view(np.uint8).ravel()
+    return Example(program=program, image=image)
+
+
+def code_alone(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples of nothing but one piece of code, as the program comes to it."""
+    steps = [*walk(example.program.steps)]
+    if not any(map(is_lane_code, steps)) or len(steps) <= _LEAST_STEPS:
+        return
+    for event in trace(example.program, example.image, target=target).events[:_MOST_EVENTS]:
+        if is_lane_code(event.step):
+            inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
+            yield alone(event.step, inputs)
+
+
+def smaller_code(example: Example) -> Iterator[Example]:
+    """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
+    for site, step in visit(example.program.steps):
+        if not is_lane_code(step):
+            continue
+        # What one result needs is little of the whole.
+        for edits in _narrower(example, site, step):
+            with suppress(UsageError):  # not every path writes what is left
+                yield example.edited({at: (other,) for at, other in edits.items()})
+        for code in chain(_needed(step), _shorter(step), _renamed(step)):
+            with suppress(UsageError):
+                other = replace(step, code=code)
+                # Bits of NaN that PTX leaves open would be another difference than what is sought.
+                if other != step and (not may_be_open(other) or may_be_open(step)):
+                    yield example.edited({site: (other,)})
+
+
+def changed(code: Code, change: Callable[[Statement], Iterable[Statement]]) -> Code:
+    """Return code with what stands for each statement, those inside of it changed before."""
+    made: list[Statement] = []
+    for one in code:
+        blocks = {field: changed(block, change) for field, block in inside(one).items()}
+        made += change(replace(one, **blocks) if blocks else one)  # type: ignore[arg-type]
+    return tuple(made)
+
+
+def without(code: Code, kind: type[Statement]) -> Code:
+    """Return code that takes what is under predicates, in branches or in loops once, in a row."""
+
+    def change(one: Statement) -> Iterable[Statement]:
+        if isinstance(one, Assign) and kind is Assign:
+            return [replace(one, guard="")]
+        if isinstance(one, kind) and not isinstance(one, Assign):
+            taken = [each for block in inside(one).values() for each in block]
+            if isinstance(one, Repeat):
+                zero = Assign(opcode="add.s32", destinations=(one.counter,), sources=(ZERO, 0))
+                return [zero, *taken]
+            return taken
+        return [] if kind is Repeat and isinstance(one, Leave) else [one]
+
+    return changed(code, change)
+
+
+def _needed(step: LaneCode) -> Iterator[Code]:
+    code = step.code
+    while True:
+        used = set(step.results).union(*map(read_by, every(code)))
+        useless = [
+            path
+            for path, one in visit(code)
+            if used.isdisjoint(written_by(one))
+            and (
+                not one.row.carry_out
+                if isinstance(one, Assign)
+                else isinstance(one, If | Repeat) and not any(inside(one).values())
+            )
+        ]
+        if not useless:
+            break
+        code = edited(code, dict.fromkeys(useless, ()))
+    if code != step.code:
+        yield code
+
+
+def _shorter(step: LaneCode) -> Iterator[Code]:
+    """Yield shorter code, then code with a branch or loop less, or one statement plainer."""
+    sites = [path for path, _ in visit(step.code)]
+    size = len(sites)
+    while size:
+        for start in range(0, len(sites), size):
+            yield edited(step.code, dict.fromkeys(sites[start : start + size], ()))
+        size //= 2
+    for path, statement in visit(step.code):
+        for code in _plainer(statement):
+            yield edited(step.code, {path: code})
+
+
+def _plainer(one: Statement) -> Iterator[Code]:
+    match one:
+        case If(predicate=predicate, then=then, otherwise=otherwise):
+            yield from (then, otherwise, (*then, *otherwise))
+            if then and otherwise:
+                yield from ((replace(one, otherwise=()),), (replace(one, then=()),))
+            elif otherwise:
+                turned = predicate[1:] if predicate.startswith("!") else f"!{predicate}"
+                yield (replace(one, predicate=turned, then=otherwise, otherwise=()),)
+            elif len(then) == 1 and isinstance(then[0], Assign):
+                yield (replace(then[0], guard=predicate),)
+        case Repeat():
+            plain = replace(one, entry="", skipped=0)
+            yield from (one.body, (replace(plain, count=1),), (plain,))
+            yield from ((replace(one, late=False),), (replace(one, down=False),))
+            yield from ((replace(one, count=count),) for count in (1, 2) if count < one.turns)
+            if isinstance(one.count, str):
+                yield from ((replace(one, mask=mask),) for mask in (1, 3) if mask < one.mask)
+        case Leave(turn=True):
+            yield (replace(one, turn=False),)
+        case Assign():
+            if one.guard:
+                yield (replace(one, guard=""),)
+            for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
+                offers = [] if kind == "pred" else [0, 1, most_of(kind)]
+                if isinstance(source, int):
+                    offers = [number for number in (*offers, 2, 8, 16) if number < source]
+                for offer in offers:
+                    sources = (*one.sources[:index], offer, *one.sources[index + 1 :])
+                    yield (replace(one, sources=sources),)
+
+
+def _renamed(step: LaneCode) -> Iterator[Code]:
+    for one in dict.fromkeys(one for one in every(step.code) if isinstance(one, Assign)):
+        for name in one.destinations:
+            offers: list[str | int] = [*dict.fromkeys(one.sources)]
+            if class_of(name) != "pred":
+                offers += [0, 1]
+            for offer in offers:
+                fits = isinstance(offer, int) or class_of(offer) == class_of(name)
+                if fits and offer != name:
+                    yield with_another(step.code, name, offer)
+
+
+def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[Site, Step]]:
+    """Yield edits that leave fewer registers before or behind the code."""
+    steps, results = [*visit(example.program.steps)], step.results
+    for name in (*_made_before(step), *dict.fromkeys(results)):
+        if set(results) != {name}:
+            try:
+                one = replace(step, results=(name,) * len(results))
+            except UsageError:  # not every path writes it
+                continue
+            yield from ({site: replace(one, code=code)} for code in _needed(one))
+            if name in results:
+                yield {site: one}
+    if len(results) > 1 and len(set(results)) == 1:
+        stores: dict[Site, Step] = {
+            other: replace(use, count=1)
+            for other, use in steps
+            if accesses_registers(use) and use.stores and use.registers == step.destination
+        }
+        yield {site: replace(step, results=results[:1]), **stores}
+    used = set(results).union(*map(read_by, every(step.code)))
+    needed = max((int(name[1:]) + 1 for name in step.inputs if name in used), default=0)
+    count = next((count for count in COUNTS if count >= needed), 0)
+    if needed and count < step.count:
+        loads: dict[Site, Step] = {
+            other: replace(use, count=count, address=None)
+            for other, use in steps
+            if accesses_registers(use) and use.loads and use.registers == step.source
+        }
+        yield {site: replace(step, count=count), **loads}
+    if not needed and step.count:
+        yield {site: replace(step, source="", count=0)}
+
+
+def _made_before(step: LaneCode) -> Iterator[str]:
+    """Yield registers of the class of the results that are written before any of these."""
+    kind, seen = class_of(step.results[0]), set[str]()
+    for one in every(step.code):
+        names = {name for name in written_by(one) if class_of(name) == kind}
+        if not names.isdisjoint(step.results):
+            return
+        yield from sorted(names - seen)
+        seen |= names

@@ -14,7 +14,7 @@ from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
 from runners.foreign import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
-from strategies.simplification.lane_code import alone
+from strategies.simplification.examples import alone
 
 MODULE = Module.named("sm_90", "8.0")
 CODE = LaneCode(

@@ -36,8 +36,8 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import Dimension, Feature, Focus, Has, features_of
 from strategies.programs import programs
-from strategies.programs.scalar_rows import always_wrong
-from strategies.simplification.lane_code import alone
+from strategies.programs.lane_code import always_wrong
+from strategies.simplification.examples import alone
 
 MODULE = Module.named("sm_90", "8.0")
 ALONE = programs(Focus(features=frozenset({Has.LANES_ALONE})), module=MODULE, forms=FORMS)

@@ -16,7 +16,7 @@ from runners.kernels import Kernel, KernelModule
 from runners.protocol import Compiled, Runner
 from runners.ptx_text import opening
 from runners.simulated_runner import SimulatedRunner
-from strategies.programs.scalar_rows import always_wrong
+from strategies.programs.lane_code import always_wrong
 
 ROWS = list(SCALARS.values())
 SAMPLE = ROWS[::16]

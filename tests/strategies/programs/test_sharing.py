@@ -28,7 +28,7 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents.plans import Readings
 from strategies.features import FEATURES, WISHED, Feature, Focus, Has
 from strategies.programs import is_valued
-from strategies.programs.sharing import SHARING
+from strategies.programs.products import SHARING
 from strategies.simplification.examples import Example, Site, edited, visit
 from strategies.simplification.steps import less_shared
 
