@@ -1,8 +1,7 @@
 """Reading and writing on the disk, whoever else writes there, and whatever breaks in between.
 
-What is written is flushed in a locked temporary folder, and then renamed to where it belongs: it is
-whole, or not there. What is read may come from anybody: only plain files of a bounded size are
-opened, no pipe or device, and never through a link.
+What is written is flushed in a locked temporary folder, and renamed to where it belongs. What is
+read may come from anybody: only plain files of a bounded size are opened, and no link.
 """
 
 from __future__ import annotations

@@ -99,9 +99,8 @@ def compare(left: Corpus, right: Corpus) -> CorpusDifference:
 def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], list[Problem]]:
     """Copy the findings of other corpora, raw ones included, into `destination`.
 
-    In any order the same findings are there in the end. Where several have a finding, the
-    description of the first stays, `destination` before all: it is anybody's word. Returns the ids
-    of the findings that were not there, and what could not be read in the others.
+    Descriptions that are there stay: those of others are anybody's word. Returns the ids that were
+    added, and what could not be read.
     """
     added: list[str] = []
     problems: list[Problem] = []
@@ -190,11 +189,7 @@ def verify(corpus: Corpus) -> Iterator[Problem]:
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
-    """Write findings, and the raw ones that they were shrunk from, as a corpus in a ZIP file.
-
-    The same findings give the same bytes: nothing is compressed, because what a compressor writes
-    depends on its version, and times and owners are left out.
-    """
+    """Write findings, and those they were shrunk from, as a corpus in a reproducible ZIP file."""
     chosen = {entry.id: (store.FINDINGS, entry) for entry in entries}
     for _, entry in list(chosen.values()):
         origin = entry.finding.shrunk_from
@@ -324,11 +319,9 @@ _CASE_BYTES = 16 << 20  # most bytes of all files of a case together
 
 
 def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
-    """Read a case that a person wrote, and its files.
+    """Read a case that a person wrote, and its files; UsageError if it is none.
 
-    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there. What else is
-    left out is taken from the module: its instructions, the first one's opcode for the identity.
-    All other files of the folder belong to the case. Raises UsageError if it is no such folder.
+    `case.json` holds fields of `corpus.finding.Case`, at least `kind`; the module gives the rest.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; name one that has a {CASE_FILE} and a PTX module")

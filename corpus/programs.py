@@ -64,10 +64,9 @@ def encode_program(program: Program) -> bytes:
 
 
 def decode_program(data: bytes, source: str) -> Program:
-    """Return the program that `encode_program` wrote.
+    """Return the program that `encode_program` wrote; InfrastructureError: `source` holds none.
 
-    Every field is checked for its type before anything is made of it; what it may hold, and how
-    large a program may be, the rows of `oracle` say. InfrastructureError: `source` holds none.
+    Every field is checked for its type; what it may hold, the rows of `oracle` say.
     """
     try:
         if len(data) > _BYTES:

@@ -1,9 +1,7 @@
 """A corpus: a folder of findings that a person can read, git can diff and campaigns share.
 
 Every finding is a folder `findings/<id>/`, renamed into place whole; its name is a hash of what
-identifies it, so that campaigns need no lock. A raw finding whose smaller form is stored moves to
-`raw/<id>/`, and a broken one that is found again to `broken/`. What cannot be read or written
-raises an InfrastructureError; what was there stays, and nothing half written is visible.
+identifies it. A raw one whose smaller form is stored moves to `raw/`, a broken one to `broken/`.
 """
 
 from __future__ import annotations
@@ -145,11 +143,7 @@ def _checked(path: Path, record: FileRecord, *, checksums: bool = True) -> bytes
 
 
 def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
-    """Yield every finding in some folders, by id, or what is wrong with it.
-
-    Where a folder does not exist, there are none; a finding that is sound in an earlier one is left
-    out of the later ones. Without `checksums`, files have only to be there in their size.
-    """
+    """Yield every finding in some folders, by id, or what is wrong with it; of two, the earlier."""
     paths = [path for folder in folders for path in children(folder)]
     last = ""
     # Sorting is stable: among equal names, the earlier folder comes first.
@@ -195,9 +189,7 @@ class Corpus:
     def add(self, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store a finding, unless it is there; when this returns, it is on the disk.
 
-        `files`, by name such as `module.ptx`, count for its identity, so they hold nothing that
-        differs from one time to the next. UsageError: the schema does not allow it, or a file's
-        name.
+        `files` count for its id. UsageError: the schema does not allow it, or a file's name.
         """
         return self.deposit(_finding(case, files), files)
 
@@ -206,11 +198,9 @@ class Corpus:
         return _finding(case, files).id
 
     def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
-        """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
+        """Store the smaller form of a finding (a full id), and move the raw one to `raw/`.
 
-        Killed at any moment, the corpus shows one of the two. `raw` is the full id of what was
-        shrunk; if it was shrunk before, its smaller form is replaced. UsageError as `add`, or there
-        is no such id.
+        Killed at any moment, the corpus shows one of the two. UsageError as `add`, or no such id.
         """
         shrunk = _finding(case, files)
         if shrunk.id != raw:
@@ -275,10 +265,7 @@ class Corpus:
         return shown_forms(path.values())[entry.id]
 
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
-        """Yield every finding, by id, and in between what is wrong with those that are broken.
-
-        Raw findings whose smaller form is stored are left out. `checksums` as in `read_entry`.
-        """
+        """Yield what is shown, by id, and what is wrong; `checksums` as in `read_entry`."""
         found = list(scan_folders(self.findings, self.raw, checksums=checksums))
         shown = shown_forms(each for each in found if isinstance(each, Entry))
         for each in found:
@@ -440,10 +427,9 @@ def _records(files: Mapping[str, bytes]) -> dict[str, FileRecord]:
 
 
 def shown_forms(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Map the id of each finding to the one that is shown in its place: itself, or a smaller form.
+    """Map the id of each finding to the one that is shown in its place, where its links end.
 
-    That is the last one that its links lead to. Where they lead in a ring, which merged campaigns
-    may have made, it is the smallest of the ring. Each link is followed once.
+    Where they lead in a ring, which merged campaigns may have made, it is the smallest of the ring.
     """
     by_id = {entry.id: entry for entry in entries}
     shown: dict[str, Entry] = {}

@@ -60,102 +60,44 @@ _EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
 _ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
 
 
-class ReadyProduct:
-    """One multiplication, ready to run: where its operands lie in an image.
-
-    Matrices lie there plainly, or as the registers of mma.sync, lane by lane. An A that metadata
-    place is what is stored of it, and B what this meets; the other rows of B are NaN, or -1, and
-    add nothing.
-    """
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        steps = single_instruction(product_of(form))
-        self.program = Program(buffers=buffers_of(steps), steps=steps)
-        """Load A, B and C, multiply, store D: each lies in a buffer of its own."""
-
-    def _tile(self, operand: str) -> Tile:
-        # Metadata lie between C and the product; D is stored last.
-        access: Any = self.program.steps[{"a": 0, "b": 1, "c": 2, "d": -1}[operand]]
-        tile: Tile = access.tile
-        return tile
-
-    def images(self, a: Array, b: Array, c: Array) -> Images:
-        """Return the images that hold some matrices, (count, rows, columns) each."""
-        form, groups = self.form, self.form.groups
-        images = np.zeros((-(-len(c) // groups), self.program.image_bytes), np.uint8)
-        for name, values in (("a", a), ("b", b), ("c", c)):
-            offset = self.program.offset(name)
-            if form.opaque:
-                write(images, offset, self._tile(name), values)
-                continue
-            matrices = np.zeros((groups * len(images), *values.shape[1:]), values.dtype)
-            matrices[: len(values)] = values
-            if form.has_metadata and name == "b":
-                matrices = self._placed(matrices, images)
-            words = np.empty((len(images), LANES, form.words(name)), np.uint32)
-            pack(form, matrices, words, name)
-            end = offset + words[0].nbytes
-            images[:, offset:end] = words.view(np.uint8).reshape(len(images), -1)
-        return images
-
-    def _placed(self, met: Array, images: Images) -> Array:
-        form, offset = self.form, self.program.offset("e")
-        pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
-        metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
-        images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
-        signed = form.b_type.kind is FormatKind.SIGNED
-        other = -1 if signed else (1 << form.b_type.bits) - 1
-        b = np.full((len(met), form.shape.k, form.shape.n), other, met.dtype)
-        # The same rows for every row of A.
-        np.put_along_axis(b, rows_met(form, metadata, 0)[:, 0, :, None], met, axis=1)
-        return b
-
-    def matrices(self, images: Images, operand: str) -> Array:
-        """Return an operand of some images, (form.groups * count, rows, columns)."""
-        form, offset = self.form, self.program.offset(operand)
-        if form.opaque:
-            return read(images, offset, self._tile(operand))
-        part = images[:, offset : offset + LANES * 4 * form.words(operand)]
-        words = np.ascontiguousarray(part).view(np.uint32)
-        return unpack(form, operand, words.reshape(len(images), LANES, -1))
-
-
 class ProbedDevice:
-    """A runner that multiplies matrices.
+    """A runner that multiplies matrices, by programs that load A, B and C, multiply and store D.
 
-    Raises InfrastructureError if the runner does not take the module.
+    Matrices lie in an image plainly, or as the registers of mma.sync, lane by lane. An A that
+    metadata place is what is stored of it, and B what this meets; the other rows of B are NaN, or
+    -1, and add nothing. Raises InfrastructureError if the runner does not take the module.
     """
 
     def __init__(self, runner: Runner, module: Module, forms: Sequence[Form]) -> None:
         self.runner = runner
-        self._products = {
-            form.opcode: (f"unit_{number}", ReadyProduct(form)) for number, form in enumerate(forms)
-        }
-        programs = {entry: one.program for entry, one in self._products.values()}
-        compiled = runner.compile(emit_all(programs, module=module))
+        self._programs: dict[str, tuple[str, Program]] = {}
+        for number, form in enumerate(forms):
+            steps = single_instruction(product_of(form))
+            program = Program(buffers=buffers_of(steps), steps=steps)
+            self._programs[form.opcode] = f"unit_{number}", program
+        compiled = runner.compile(emit_all(dict(self._programs.values()), module=module))
         if isinstance(compiled, Failure):
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
         self.compiled: Compiled = compiled
 
     def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
         """Return what the device makes of some matrices, (count, m, n)."""
-        (entry, product), parts = self._products[form.opcode], list[Array]()
+        (entry, program), parts = self._programs[form.opcode], list[Array]()
         for start in range(0, len(c), _BATCH):
             part = slice(start, start + _BATCH)
-            images = product.images(a[part], b[part], c[part])
+            images = _images(form, program, a[part], b[part], c[part])
             ran = self.runner.run(self.compiled, images, entry=entry)
             if isinstance(ran, Failure):
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
-            parts.append(np.array(product.matrices(ran.images, "d")[: len(c[part])]))
+            parts.append(np.array(_matrices(form, program, ran.images, "d")[: len(c[part])]))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
     def random(self, form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
         """Return A, B and C of so many images of every class of values, (count, rows, columns)."""
-        _, product = self._products[form.opcode]
+        _, program = self._programs[form.opcode]
         recipe = Recipe(classes=tuple(ValueClass), seed=derived_seed("measure", seed))
-        images = expand(recipe, product.program, -(-count // form.groups))
-        a, b, c = (np.array(product.matrices(images, name)[:count]) for name in "abc")
+        images = expand(recipe, program, -(-count // form.groups))
+        a, b, c = (np.array(_matrices(form, program, images, name)[:count]) for name in "abc")
         # Of a B of which metadata choose, so many rows as are met.
         return a, b[:, : form.stored.shape.k], c
 
@@ -172,13 +114,57 @@ class ProbedDevice:
         return np.asarray(self.multiply(form, a, b, c)[tile, place, place])
 
 
-class ProbeTask(NamedTuple):
-    """Random images of one form."""
+def _tile(program: Program, operand: str) -> Tile:
+    # Metadata lie between C and the product; D is stored last.
+    access: Any = program.steps[{"a": 0, "b": 1, "c": 2, "d": -1}[operand]]
+    tile: Tile = access.tile
+    return tile
 
-    form: Form
-    model: Model
-    images: int
-    seed: int
+
+def _images(form: Form, program: Program, a: Array, b: Array, c: Array) -> Images:
+    """Return the images that hold some matrices, (count, rows, columns) each."""
+    images = np.zeros((-(-len(c) // form.groups), program.image_bytes), np.uint8)
+    for name, values in (("a", a), ("b", b), ("c", c)):
+        offset = program.offset(name)
+        if form.opaque:
+            write(images, offset, _tile(program, name), values)
+            continue
+        matrices = np.zeros((form.groups * len(images), *values.shape[1:]), values.dtype)
+        matrices[: len(values)] = values
+        if form.has_metadata and name == "b":
+            matrices = _placed(form, matrices, images, program.offset("e"))
+        words = np.empty((len(images), LANES, form.words(name)), np.uint32)
+        pack(form, matrices, words, name)
+        end = offset + words[0].nbytes
+        images[:, offset:end] = words.view(np.uint8).reshape(len(images), -1)
+    return images
+
+
+def _placed(form: Form, met: Array, images: Images, offset: int) -> Array:
+    """Write metadata into images; return B with these rows where they are met."""
+    pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
+    metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
+    images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
+    signed = form.b_type.kind is FormatKind.SIGNED
+    other = -1 if signed else (1 << form.b_type.bits) - 1
+    b = np.full((len(met), form.shape.k, form.shape.n), other, met.dtype)
+    # The same rows for every row of A.
+    np.put_along_axis(b, rows_met(form, metadata, 0)[:, 0, :, None], met, axis=1)
+    return b
+
+
+def _matrices(form: Form, program: Program, images: Images, operand: str) -> Array:
+    """Return an operand of some images, (form.groups * count, rows, columns)."""
+    offset = program.offset(operand)
+    if form.opaque:
+        return read(images, offset, _tile(program, operand))
+    part = images[:, offset : offset + LANES * 4 * form.words(operand)]
+    words = np.ascontiguousarray(part).view(np.uint32)
+    return unpack(form, operand, words.reshape(len(images), LANES, -1))
+
+
+ProbeTask = tuple[Form, Model, int, int]
+"""Random images of one form: their model, how many, and the seed."""
 
 
 class UnitOutcome(NamedTuple):
@@ -192,9 +178,10 @@ class UnitOutcome(NamedTuple):
 
 def confirm(task: ProbeTask, device: ProbedDevice) -> UnitOutcome:
     """Compare the device with the model on random images."""
-    a, b, c = device.random(task.form, task.images, task.seed)
-    d = device.multiply(task.form, a, b, c)
-    different = multiplied(task.form, a, b, c, task.model) != d
+    form, model, images, seed = task
+    a, b, c = device.random(form, images, seed)
+    d = device.multiply(form, a, b, c)
+    different = multiplied(form, a, b, c, model) != d
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
     dots = a[tile, row], b[tile, :, column], c[tile, row, column], d[tile, row, column]
     return UnitOutcome(len(c), int(np.count_nonzero(different.any(axis=(1, 2)))), dots)
@@ -339,11 +326,9 @@ class Measurer:
     def _differing(self, result: MeasuredResult) -> list[UnitOutcome]:
         forms, model = result.unit.forms, self._by(result)
         tasks = [
-            ProbeTask(
-                forms[number % len(forms)], model, min(CHUNK, self.images - number * CHUNK),
-                (self.seed << 32) + number,
-            )
-            for number in range(-(-self.images // CHUNK))
+            (forms[number % len(forms)], model, min(CHUNK, self.images - at),
+             (self.seed << 32) + number)
+            for number, at in enumerate(range(0, self.images, CHUNK))
         ]  # fmt: skip
         return [one for one in self.confirmer(tasks) if one.differing]
 

@@ -1,11 +1,7 @@
 """Makes the text of a PTX module smaller while it still shows what it shows.
 
-Statements go first, in runs of them: delta debugging (Zeller and Hildebrandt 2002, "Simplifying and
-isolating failure-inducing input"). Then, as C-Reduce does (Regehr and others 2012, "Test-case
-reduction for C compiler bugs"), passes that know the language make what is left simpler: copies
-are forwarded, guards stand for branches, operands become constants, and constants smaller.
-Of libraries, picire has the first of these, of which it would take away 20 lines, and shrinkray's
-passes know languages with brackets alone.
+Runs of statements go first (delta debugging, Zeller and Hildebrandt 2002), then passes that know
+the language make what is left simpler (C-Reduce, Regehr and others 2012).
 """
 
 from __future__ import annotations

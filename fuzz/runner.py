@@ -253,7 +253,7 @@ def usual_workers(runner: str, *, compares: bool = False, devices: int = 1) -> i
     time is waiting for the GPU, and when too many work for themselves at once, it waits for them.
     With 15, 20 and 24 workers on 16 cores it was 94, 97 and 99 % busy (H200, 2026-11-28).
 
-    `compares`: images are compared on the device (`fuzz.checks.fresh_rounds`). `devices`: how many
+    `compares`: images are compared on the device (`fuzz.checks.programs`). `devices`: how many
     GPUs the workers share.
     """
     if runner != "cuda":
@@ -360,14 +360,10 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
                 own=_own_target(can.targets),
             )
         return OpenRunner(
-            choice=choice,
-            runner=runner,
-            target=target,
-            ptx_version=version_for(choice.ptx_version, target),
-            version=warpfuzz_version(),
-            device=can.description,
-            **_facts(plain),
-        )
+            choice=choice, runner=runner, target=target,
+            ptx_version=version_for(choice.ptx_version, target), version=warpfuzz_version(),
+            device=can.description, **_facts(plain),
+        )  # fmt: skip
     except BaseException:
         runner.close()
         raise

@@ -1,8 +1,4 @@
-"""Making failing cases small enough to read.
-
-`shrink` takes steps out of the program and values out of its image while the case fails in the
-same way, and says how far it came. `strategies.simplification` proposes what may be simpler.
-"""
+"""Takes steps out of a program and values out of its image while it fails in the same way."""
 
 from __future__ import annotations
 
@@ -56,11 +52,10 @@ SECONDS = 20.0
 def shrink(
     subject: Subject, verdicts: Verdicts, *, wanted: Kind, seconds: float = SECONDS
 ) -> Trials:
-    """Make a failing case as small as it gets while it fails in the same way.
+    """Make a failing case, whose program is defined, as small as it gets while it fails alike.
 
-    Its program must be defined. Returns the smallest case that fails in the wanted way, the one
-    that was given if it is flaky; after so many seconds what was reached, once the batch that is
-    under way and the last look at the result are over. Raises what `verdicts` does.
+    Returns the smallest, or the one that was given if it is flaky; after so many seconds what was
+    reached. Raises what `verdicts` does.
     """
     trials = Trials(subject, verdicts, wanted=wanted, end=time.monotonic() + seconds)
 
@@ -107,9 +102,7 @@ _COMPILED = 16  # most programs of one module; what follows a success is compile
 def shrink_program(trials: Trials) -> None:
     """Make the program of the smallest example smaller until no single change does.
 
-    In the end no step can go, and no stride, offset, layout or state space can become the default.
-    Every change takes away a step, something that is not the default, or bytes. OutOfTimeError
-    may end it.
+    Every change takes away a step, something that is not the default, or bytes. OutOfTimeError.
     """
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
@@ -170,10 +163,7 @@ _DOTS = 2  # most dot products for which sums are drawn; of a fault in one there
 
 
 def shrink_contents(trials: Trials) -> None:
-    """Make the image of the smallest example smaller until no change of one cell does.
-
-    In the end no cell alone can become zero. OutOfTimeError may end it.
-    """
+    """Make the image of the smallest example smaller until no cell alone can become zero."""
     cells = cells_of(trials.best.program)
     # What is large goes first.
     for parts in cells.groups():
@@ -228,10 +218,7 @@ def _simplify_values(trials: Trials, cells: Cells) -> None:
 
 
 def _together(trials: Trials, changes: Sequence[tuple[int, Callable[[Image], Image]]]) -> bool:
-    """Change the image of the smallest example in as many ways as go; return whether any did.
-
-    Of ways with one number the first that goes is taken.
-    """
+    """Change the image of the smallest example in as many ways as go; return whether any did."""
     image = trials.best.image
     good: dict[int, Callable[[Image], Image]] = {}
     alone = trials.images_fail([change(image) for _, change in changes])
@@ -352,8 +339,7 @@ class Trials:
     def take(self, example: Example) -> bool:
         """Make an example that failed the smallest one, if it fails by itself as well.
 
-        A wrong access can reach a neighbour's image, and a pass over the whole text another kernel.
-        Raises OutOfTimeError if the time is over before that is known.
+        A wrong access can reach a neighbour's image. OutOfTimeError: the time is over before.
         """
         alone = example.key in self._alone or self._ask([example])[0]
         if alone and example.key != self.best.key:
@@ -365,10 +351,7 @@ class Trials:
         return self.fail([self.best.with_image(image) for image in images])
 
     def fail(self, examples: Sequence[Example]) -> list[bool]:
-        """Return which examples fail as the first one did.
-
-        Raises OutOfTimeError if the time is over before all are known.
-        """
+        """Return which examples fail as the first one did; OutOfTimeError before all are known."""
         fails = [False] * len(examples)
         asked = [i for i, example in enumerate(examples) if example.key not in self._rejected]
         largest = max((len(one.image) for one in examples), default=1) * self._subject.copies

@@ -16,16 +16,17 @@ from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import (
     DRIVER,
     VERSION,
+    WHEELS,
     Toolchain,
     ToolOrigin,
     each,
+    fetched_folders,
     parted,
     places,
     version_order,
 )
+from runners.toolchains import fetched as fetched_wheels
 from runners.variants import PLAIN, Variant, split_variant
-from runners.wheels import WHEELS, fetched_folders
-from runners.wheels import fetched as fetched_wheels
 
 T = TypeVar("T", bound=Toolchain)
 
@@ -321,13 +322,8 @@ def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
 
 def front_ends_of(language: str) -> Selected:
     """Return the versions of a language's front end that are here, oldest first."""
-    here = [one for one in discover_front_ends() if one.kind == language]
-    if not here:
-        raise UsageError(
-            f"no front end of {language} is here; fetch some with `warpfuzz compilers fetch "
-            f"{language}:VERSION`"
-        )
-    return front_ends_selected(here)
+    find_front_end(language)  # refuses a language of which none is here
+    return front_ends_selected([one for one in discover_front_ends() if one.kind == language])
 
 
 def fetched(candidate: Candidate, fetch: Callable[[str], Toolchain]) -> Candidate:

@@ -136,15 +136,10 @@ class Tool:
         script = "".join(f"ulimit {bound} 2>/dev/null; " for bound in bounds) + 'exec "$@"'
         self._mark = f"{os.getpid()}-{next(_numbers)}"
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
-            ["/bin/sh", "-c", script, "sh", *command],
-            cwd=cwd,
-            env={**(environment or os.environ), _MARK: self._mark},
-            start_new_session=True,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=pass_fds,
-        )
+            ["/bin/sh", "-c", script, "sh", *command], cwd=cwd,
+            env={**(environment or os.environ), _MARK: self._mark}, start_new_session=True,
+            stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds,
+        )  # fmt: skip
         _reaper.tell(f"+{self.process.pid}")
 
     def _own(self) -> tuple[list[int], bool]:

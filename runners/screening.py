@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from oracle.errors import UsageError
 from runners.cuda.libraries import DeviceHealth
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import Ledger
-from runners.protocol import Compiled, Failure, Images, Runner, check_shape
+from runners.protocol import Compiled, Failure, Images, Later, Runner, check_shape
 
 _NUMBERS = itertools.count()
 
@@ -54,12 +54,7 @@ class Screened:
     health: DeviceHealth | None  # while it ran; None where not asked for, or there are no readings
 
 
-class Screening(Protocol):
-    """A screening launch on its way."""
-
-    def collect(self) -> Screened | Failure:
-        """Wait for it; a second call returns the same value."""
-        ...
+Screening: TypeAlias = Later[Screened | Failure]  # a screening launch on its way
 
 
 @runtime_checkable
@@ -71,14 +66,9 @@ class Screener(Runner, Protocol):
         ...
 
     def screen(
-        self,
-        compiled: Compiled,
-        references: References,
-        *,
-        limit: int,
-        entry: str | None = None,
+        self, compiled: Compiled, references: References, *, limit: int, entry: str | None = None,
         examine: bool = False,
-    ) -> Screening:
+    ) -> Screening:  # fmt: skip
         """Start a launch in which every multiprocessor takes `limit` images.
 
         They are taken from the first to the last and again, by a kernel of `emit_screening`;

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -40,25 +40,19 @@ from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, Trap
 from runners.simulated.silicon import Chip, Planted, SiliconTarget
 from runners.simulated.warps import MULTIPROCESSORS
 
-_MODULES = 16
-"""Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""
-_CHUNK_IMAGES = 2048
-"""Images of one launch: the interpreter keeps every register of every lane."""
+_MODULES = 16  # that stay loaded; one of eight programs takes 2.5 MiB (2026-11)
+_CHUNK_IMAGES = 2048  # of one launch, which keeps every register of every lane
 
 Result = TypeVar("Result")
 # What a real runner would report where the simulated device traps.
 _TROUBLES = {
-    TrapKind.PARSE: Trouble.COMPILE_FAILURE,
-    TrapKind.ILLEGAL: Trouble.COMPILE_FAILURE,
+    **dict.fromkeys((TrapKind.PARSE, TrapKind.ILLEGAL), Trouble.COMPILE_FAILURE),
+    **dict.fromkeys((TrapKind.UNINITIALISED, TrapKind.RACE), Trouble.LAUNCH_FAILURE),
     TrapKind.UNSUPPORTED: Trouble.UNSUPPORTED,
-    TrapKind.MISALIGNED: Trouble.STICKY_ERROR,
-    TrapKind.OUT_OF_BOUNDS: Trouble.STICKY_ERROR,
     TrapKind.DIVERGENT: Trouble.DIVERGENCE,
-    TrapKind.UNINITIALISED: Trouble.LAUNCH_FAILURE,
-    TrapKind.RACE: Trouble.LAUNCH_FAILURE,
-    TrapKind.STOPPED: Trouble.STICKY_ERROR,
     TrapKind.HANG: Trouble.HANG,
 }
+"""Any other is an error that a context does not survive."""
 
 
 class SimulatedRunner(ClosedAtTheEnd):
@@ -77,12 +71,8 @@ class SimulatedRunner(ClosedAtTheEnd):
         self.compiler, self._closed = compiler, False
         # Kernels with parameters of their own are written by others, who may take the places of
         # things for granted; what they are compared with ran at the usual ones, too.
-        self._device, self._elsewhere = (
-            SimulatedDevice(
-                target, layout_seed=layout_seed, faults=faults, chip=chip, otherwise=otherwise
-            )
-            for otherwise in (False, True)
-        )
+        make = partial(SimulatedDevice, target, layout_seed=layout_seed, faults=faults, chip=chip)
+        self._device, self._elsewhere = make(), make(otherwise=True)
         self._modules: OrderedDict[str, LoadedModule | Failure] = OrderedDict()
 
     def capabilities(self) -> Capabilities:
@@ -100,11 +90,11 @@ class SimulatedRunner(ClosedAtTheEnd):
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
         check_open(self._closed)
-        compiled: Compiled | Failure = (
-            self._read(module, "the simulated device's reader of PTX", b"")
-            if self.compiler is None
-            else self.compile_with(self.compiler, module)
-        )
+        compiled: Compiled | Failure
+        if self.compiler is None:
+            compiled = self._read(module, "the simulated device's reader of PTX", b"")
+        else:
+            compiled = self.compile_with(self.compiler, module)
         loaded = compiled if isinstance(compiled, Failure) else self._load(compiled)
         return loaded if isinstance(loaded, Failure) else compiled
 
@@ -125,11 +115,9 @@ class SimulatedRunner(ClosedAtTheEnd):
         if isinstance(written, Failure):
             return written
         if not is_ptx(written.code):
-            return Failure(
-                trouble=Trouble.UNSUPPORTED,
-                message=f"the simulated device reads PTX and does not run the machine code of "
-                f"{written.compiler}; run it on a GPU (--runner cuda)",
-            )
+            said = "the simulated device reads PTX and does not run the machine code of "
+            said += f"{written.compiler}; run it on a GPU (--runner cuda)"
+            return Failure(trouble=Trouble.UNSUPPORTED, message=said)
         module = replace(module, ptx=written.code.decode(errors="replace"))
         return self._read(module, written.compiler, written.code)
 
@@ -244,8 +232,8 @@ def _caught(ptx: str, run: Callable[[], Result]) -> Result | Failure:
     try:
         return run()
     except SimulatedTrap as stopped:
-        trap, told = stopped.trap, str(stopped)
-    line = trap.line
-    said = [told, *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
+        trap, said = stopped.trap, [str(stopped)]
+    said += [text.strip() for text in ptx.splitlines()[trap.line - 1 : trap.line] if trap.line]
     message = f"the simulated device stops: {trap.kind}"
-    return Failure(trouble=_TROUBLES[trap.kind], message=message, detail="\n".join(said))
+    trouble = _TROUBLES.get(trap.kind, Trouble.STICKY_ERROR)
+    return Failure(trouble=trouble, message=message, detail="\n".join(said))

@@ -44,7 +44,7 @@ os.fsync = lambda descriptor: None
 
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 _FETCHED = ("assemblers", "front-ends")
-"""Folders of a cache that hold what was fetched (`runners.wheels`)."""
+"""Folders of a cache that hold what was fetched (`runners.toolchains`)."""
 _CORES = len(os.sched_getaffinity(0))
 
 

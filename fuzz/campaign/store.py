@@ -1,10 +1,9 @@
 """The folder of a campaign in its corpus: state, statistics, summary, and a lock.
 
-campaign/state.json           what `--resume` goes on from; replaced as a whole
-campaign/state.previous.json  the one before, in case that one cannot be read
-campaign/statistics.jsonl     a line of figures every few seconds
-campaign/summary.json         the figures of now; its time of change is a heartbeat
-campaign/lock                 held by the process that runs the campaign
+campaign/state.json        what `--resume` goes on from; replaced as a whole
+campaign/statistics.jsonl  a line of figures every few seconds
+campaign/summary.json      the figures of now; its time of change is a heartbeat
+campaign/lock              held by the process that runs the campaign
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import fcntl
 import json
 import os
 import re
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,7 +35,7 @@ _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
 FOLDER = "campaign"
-STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
+STATE, ABANDONED = "state.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
@@ -189,28 +187,7 @@ def _encoded(figures: object) -> bytes:
 
 def holds_campaign(corpus: Path) -> bool:
     """Whether a corpus holds the state of a campaign, whatever can be done with it."""
-    return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
-
-
-def was_killed(corpus: Path) -> bool:
-    """Whether the process that had the lock of a campaign was one of this host, and is gone."""
-    with suppress(OSError, ValueError, OverflowError):
-        lock = read_plain(corpus / FOLDER / LOCK, most=1 << 10).decode()
-        process, _, where = lock.strip().partition("\n")
-        if where and where == _here():
-            try:
-                os.kill(int(process), 0)
-            except ProcessLookupError:
-                return True
-    return False
-
-
-def _here() -> str:
-    """Return where numbers of processes mean the same: a host, and its container."""
-    try:
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
-    except OSError:
-        return ""
+    return os.path.lexists(corpus / FOLDER / STATE)
 
 
 class CampaignStore(ClosedAtTheEnd):
@@ -236,7 +213,7 @@ class CampaignStore(ClosedAtTheEnd):
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(self._lock, 32, 0).decode(errors="replace").partition("\n")[0]
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
             raise InfrastructureError(
                 f"a campaign runs in {self.folder.parent} already"
                 f"{f' (process {owner})' if owner else ''}; wait for it, end it, or give this one "
@@ -248,62 +225,45 @@ class CampaignStore(ClosedAtTheEnd):
         # A full disk is found out, and told, by what has to be written.
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{os.getpid()}\n{_here()}\n".encode(), 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         """Release the lock."""
         os.close(self._lock)
 
-    def load(self) -> tuple[State | None, str]:
-        """Return the last state that can be read, and what is wrong with a newer one.
-
-        Raises InfrastructureError if there are states, and none of them can be read.
-        """
-        said = ""
-        for name in (STATE, PREVIOUS):
-            path = self.folder / name
-            with durable.explained("read", path):
-                try:
-                    data = read_plain(path, most=_STATE_BYTES)
-                except FileNotFoundError:
-                    continue
+    def load(self) -> State | None:
+        """Return the state, if there is one; InfrastructureError if it cannot be used."""
+        path = self.folder / STATE
+        with durable.explained("read", path):
             try:
-                return decode(data), said
-            except ValueError as error:
-                said = said or f"{path} cannot be used: {error}"
-        if said:
+                data = read_plain(path, most=_STATE_BYTES)
+            except FileNotFoundError:
+                return None
+        try:
+            return decode(data)
+        except ValueError as error:
             raise InfrastructureError(
-                f"{said}; --new in place of --resume begins another there (the findings stay)"
-            )
-        return None, ""
+                f"{path} cannot be used: {error}; --new in place of --resume begins another there "
+                "(the findings stay)"
+            ) from None
 
     def save(self, state: State) -> None:
         """Replace the state; killed at any moment or not written, the old one stays."""
         path = self.folder / STATE
-        with (
-            durable.explained("keep the state of the campaign in", path),
-            durable.workspace(self.folder) as temporary,
-        ):
-            fresh = temporary / STATE
-            durable.write_file(fresh, msgspec.json.encode(state) + b"\n")
-            with suppress(FileNotFoundError):
-                path.replace(self.folder / PREVIOUS)
-            fresh.replace(path)
-            durable.sync_folder(self.folder)
+        with durable.explained("keep the state of the campaign in", path):
+            durable.replace_file(path, msgspec.json.encode(state) + b"\n", self.folder)
 
     def abandon(self) -> bool:
         """Put the state of a campaign aside; tell whether there was one."""
-        with durable.explained("move", self.folder / STATE):
-            for name in (STATE, PREVIOUS):
-                with suppress(FileNotFoundError):
-                    (self.folder / name).replace(self.folder / ABANDONED)
-                    return True
+        with durable.explained("move", self.folder / STATE), suppress(FileNotFoundError):
+            (self.folder / STATE).replace(self.folder / ABANDONED)
+            return True
         return False
 
     def forget(self) -> None:
         """Remove the state, statistics and summary of a campaign."""
         with durable.explained("remove", self.folder):
-            for name in (STATE, PREVIOUS, STATISTICS, SUMMARY):
+            for name in (STATE, STATISTICS, SUMMARY):
                 with suppress(FileNotFoundError):
                     (self.folder / name).unlink()
 

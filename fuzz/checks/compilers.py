@@ -101,14 +101,10 @@ class MatrixRounds(Rounds):
         self._failed_alone: set[tuple[str, Member]] = set()
         """PTX ISA versions, and members that did not compile some program of it by itself."""
         super().__init__(
-            target=place.target,
-            forms=forms,
-            versions=versions,
-            seed=seed,
-            heartbeat=heartbeat,
+            target=place.target, forms=forms, versions=versions, seed=seed, heartbeat=heartbeat,
             toolchains={one.runner: one.toolchain for one in matrix.members}.values(),
             parts=ROUNDS_OF_A_MODULE[NOWHERE if place.opened is None else place.opened.choice.name],
-        )
+        )  # fmt: skip
 
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
@@ -398,13 +394,9 @@ class Compilers:
             # One at a time: there is a worker for every core.
             with BuildMatrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
                 rounds = MatrixRounds(
-                    matrix,
-                    place,
-                    forms=forms,
-                    versions=fit.versions,
-                    seed=self.seed,
+                    matrix, place, forms=forms, versions=fit.versions, seed=self.seed,
                     heartbeat=heartbeat,
-                )
+                )  # fmt: skip
                 yield protocol.OpenCheck(
                     facts=facts,
                     round=rounds.report,

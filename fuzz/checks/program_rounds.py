@@ -283,13 +283,9 @@ class ProgramRounds(Rounds):
                 made = replace(compiled, module=module) if own_text else runner.compile(module)
                 code = None if isinstance(made, Failure) else replace(made, code=b"")
             seen_in = Attempt(
-                kind=kinds[place],
-                actual=seen.actual[place][None],
-                expected=seen.expected[place],
-                sms=(int(sms[some[place]]),),
-                failed=1,
-                compiled=code,
-            )
+                kind=kinds[place], actual=seen.actual[place][None], expected=seen.expected[place],
+                sms=(int(sms[some[place]]),), failed=1, compiled=code,
+            )  # fmt: skip
             number = int(launch.numbers[some[place]])
             self._seen(batch, images[place], number, seen_in, bucket, found.cases, module)
 

@@ -163,18 +163,12 @@ def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
         for milliwatts in (health.power_mw, health.power_limit_mw)
     )
     return DeviceStatus(
-        name=name,
-        uuid=uuid,
-        temperature=health.temperature_c,
-        sm_clock=health.sm_clock_mhz,
-        busy=health.busy_percent,
-        power=power,
-        power_limit=limit,
-        memory_clock=health.memory_clock_mhz,
-        throttle_reasons=health.throttle_reasons,
+        name=name, uuid=uuid, temperature=health.temperature_c, sm_clock=health.sm_clock_mhz,
+        busy=health.busy_percent, power=power, power_limit=limit,
+        memory_clock=health.memory_clock_mhz, throttle_reasons=health.throttle_reasons,
         errors={name: count for name, count in counts.items() if count is not None},
         note=health.note,
-    )
+    )  # fmt: skip
 
 
 # Jobs

@@ -32,29 +32,9 @@ from fuzz.output import (
 )
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
+from oracle.isa import legality, targets
 from oracle.isa.forms import Form
-from oracle.isa.legality import (
-    SECTIONS,
-    Explanation,
-    Reason,
-    Verdict,
-    directives,
-    explain,
-    explain_lines,
-    matrix_instructions,
-    says_something,
-    without_comments,
-)
 from oracle.isa.lookup import is_available, notes_of
-from oracle.isa.targets import (
-    DEFAULT_TARGET,
-    DEFAULT_VERSION,
-    TARGETS,
-    VERSIONS,
-    Module,
-    parse_target,
-    parse_version,
-)
 from oracle.models import Model, model_for
 from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
 from oracle.models.files import BASES, EXPORTS, read_model
@@ -65,7 +45,7 @@ from oracle.models.files import BASES, EXPORTS, read_model
 def explain_one(options: Explain) -> None:
     """Print the verdict on one instruction, with every reason."""
     target, ptx_version = options.target, options.ptx_version
-    explanation = explain(options.instruction, target=target, ptx_version=ptx_version)
+    explanation = legality.explain(options.instruction, target=target, ptx_version=ptx_version)
     if options.json:
         emit(_verdict_row(explanation))
         return
@@ -81,25 +61,27 @@ def explain_one(options: Explain) -> None:
 def judge_file(options: Legal) -> None:
     """Print a verdict for each line that says something, or each matrix instruction of a module."""
     text = _read(options.file)
-    plain = without_comments(text) if options.file.suffix == ".ptx" else ""
-    said = directives(plain)
+    plain = legality.without_comments(text) if options.file.suffix == ".ptx" else ""
+    said = legality.directives(plain)
     is_module = said[1] is not None
     if is_module:
-        numbered = list(matrix_instructions(plain))
+        numbered = list(legality.matrix_instructions(plain))
     else:
         # Not `splitlines`, for which a line ends at a form feed, too.
         lines = enumerate(text.removesuffix("\n").split("\n"), start=1)
-        numbered = [(at, line.removesuffix("\r")) for at, line in lines if says_something(line)]
+        numbered = [
+            (at, line.removesuffix("\r")) for at, line in lines if legality.says_something(line)
+        ]
         said = (None, None)
-    explanations = explain_lines(
+    explanations = legality.explain_lines(
         (line for _, line in numbered),
-        target=options.target or said[0] or DEFAULT_TARGET,
-        ptx_version=options.ptx_version or said[1] or DEFAULT_VERSION,
+        target=options.target or said[0] or targets.DEFAULT_TARGET,
+        ptx_version=options.ptx_version or said[1] or targets.DEFAULT_VERSION,
     )
     counts: Counter[str] = Counter()
     out = console()
     names = {}
-    for verdict in Verdict:
+    for verdict in legality.Verdict:
         with out.capture() as captured:
             out.print(Text(f"{verdict:<10}", verdict), end="")
         names[verdict] = captured.get()
@@ -124,8 +106,8 @@ def judge_file(options: Legal) -> None:
         out.print(f"{what}{rest}: {parts or 'none'}")
 
 
-def _verdict_row(explanation: Explanation) -> dict[str, object]:
-    def row(reason: Reason) -> dict[str, str]:
+def _verdict_row(explanation: legality.Explanation) -> dict[str, object]:
+    def row(reason: legality.Reason) -> dict[str, str]:
         return {"text": reason.text, "section": reason.section, "rule": reason.rule.value}
 
     return {
@@ -179,21 +161,21 @@ def list_forms(options: Isa) -> None:
             ),
             ReportColumn("since"),
             ReportColumn("target"),
-            ReportColumn(f"section of {SECTIONS}", "section"),
+            ReportColumn(f"section of {legality.SECTIONS}", "section"),
         ),
         rows=rows_of(map(_form_row, forms)),
         sentences=[f"{counted(len(forms), 'form')}: {parts or 'none'}"],
     ).write(json=options.json)
 
 
-def _modules(target: str | None, ptx_version: str | None) -> Iterator[Module]:
+def _modules(target: str | None, ptx_version: str | None) -> Iterator[targets.Module]:
     """Yield modules of the target or any, and of the version or any, as far as they go together."""
     if target and ptx_version:
-        yield Module.named(target, ptx_version)
+        yield targets.Module.named(target, ptx_version)
         return
-    targets = [parse_target(target)] if target else TARGETS.values()
-    versions = [parse_version(ptx_version)] if ptx_version else VERSIONS
-    yield from (Module(one, version) for one in targets for version in versions)
+    chips = [targets.parse_target(target)] if target else targets.TARGETS.values()
+    versions = [targets.parse_version(ptx_version)] if ptx_version else targets.VERSIONS
+    yield from (targets.Module(chip, version) for chip in chips for version in versions)
 
 
 def _form_row(form: Form) -> dict[str, object]:
@@ -214,7 +196,7 @@ def _form_row(form: Form) -> dict[str, object]:
         "until": str(until[0]) if until else None,
         "target": places if specific else f"sm_{smallest}",
         "section": form.section,
-        "section_of": SECTIONS,
+        "section_of": legality.SECTIONS,
         "block": form.page_family,
         "notes": [note.text for note in notes],
     }
@@ -283,7 +265,7 @@ def export_model(options: ModelsExport) -> None:
 
 def _named(name: str) -> Model:
     """Return the model of a target, or of a file."""
-    if name in TARGETS:
+    if name in targets.TARGETS:
         return model_for(name)
     if name and Path(name).exists():
         return read_model(Path(name))

@@ -12,6 +12,7 @@ from typing import Any
 
 from corpus import create_corpus
 from corpus.known import known_with
+from fuzz import output
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus, check_tested, summary
@@ -31,18 +32,6 @@ from fuzz.findings.case import check_trusted
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
-from fuzz.output import (
-    check_kind,
-    console,
-    counted,
-    emit,
-    fetcher,
-    generator,
-    report_expired,
-    say,
-    starting,
-    typed,
-)
 from fuzz.runner import (
     BUILT_IN,
     LAYOUTS,
@@ -56,17 +45,7 @@ from fuzz.runner import (
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
-from runners.compilers import (
-    all_fetched,
-    discover_assemblers,
-    fetched_compiler,
-    find_assembler,
-    find_front_ends,
-    front_ends_selected,
-    named_assembler,
-    parse_levels,
-    select,
-)
+from runners import compilers
 from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
@@ -99,15 +78,15 @@ def run_campaign(options: Run) -> bool:
 
 
 def _run(options: Run, stack: ExitStack) -> bool:
-    store, state, lost = _there(options, stack)
+    store, state = _there(options, stack)
     if state is not None:
         options = resumed(options, state)
     elif options.resume:
-        say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
-    front_ends = find_front_ends(options.front_ends)
+        output.say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
+    front_ends = compilers.find_front_ends(options.front_ends)
     options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known, nothing=options.no_known)
-    check_kind(options.report, ".html", ".svg")
+    output.check_kind(options.report, ".html", ".svg")
     check = _check(options, front_ends, _seed(options, state))
     shard = None if options.shard is None else Shard.parse(options.shard)
     if shard is not None and options.seed is None and state is None:
@@ -115,33 +94,33 @@ def _run(options: Run, stack: ExitStack) -> bool:
             f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
             "seed; give all of them the same --seed"
         )
-    with starting(lines=options.fleet is not None) as tell:
+    with output.starting(lines=options.fleet is not None) as tell:
         pool = _pool(check, options, tell)
         stack.enter_context(closing(pool))
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts, shard))
-        if budget.reason(state.seconds, state.cases) and not lost:
+        if budget.reason(state.seconds, state.cases):
             # The seconds of all resumptions count, as the cases do.
-            say(
+            output.say(
                 f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )
     model = None if options.runner == "ptxas" else model_for(facts.target)
     if model is not None and model.confidence is not Confidence.MEASURED:
-        say(
+        output.say(
             f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
             "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
             f"{facts.device} computes, and `--model FILE` judges by it.",
             stderr=True,
         )
-    corpus = create_corpus(options.corpus, generator=generator())
+    corpus = create_corpus(options.corpus, generator=output.generator())
     store = store or stack.enter_context(CampaignStore(corpus.path))
     if state is None:
         if store.abandon():
             kept = store.folder / ABANDONED
-            say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
+            output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
     watcher = watching(json=options.json)
     stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
@@ -155,25 +134,30 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
                 campaign.run()
+            if not corpus.findings.is_dir():
+                raise InfrastructureError(
+                    f"{corpus.findings} is not there (any more), and what was stored may be lost; "
+                    "begin again with another folder (--corpus)"
+                )
         except (WarpfuzzError, OSError) as error:
             # What was found until then is reported all the same.
             failure = error
     status = campaign.status()
     if options.json:
-        emit({"summary": summary(status)})
+        output.emit({"summary": summary(status)})
     else:
-        campaign_report(status, options.corpus).show(console())
+        campaign_report(status, options.corpus).show(output.console())
     if options.report is not None:
         write_report(status, options.corpus, options.report)
-    report_expired(known)
+    output.report_expired(known)
     if failure is not None:
         raise failure
     _check_compared(status, options.at_least)
     return bool(status.findings)
 
 
-def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None, str]:
-    """Return the campaign of the corpus, locked, its state where it goes on, and what was lost."""
+def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None]:
+    """Return the campaign of the corpus, locked, and its state where it goes on."""
     holds, folder = holds_campaign(options.corpus), options.corpus
     if options.resume and not holds and not any(map(options.is_set, _BEGINNING)):
         raise UsageError(
@@ -181,29 +165,26 @@ def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State 
             "also give options for the campaign to begin there, such as --runner, --seed or --only"
         )
     if not folder.is_dir() or not (options.resume or holds):
-        return None, None, ""
-    corpus = create_corpus(folder, generator=generator())
+        return None, None
+    corpus = create_corpus(folder, generator=output.generator())
     store = stack.enter_context(CampaignStore(corpus.path))
     if options.resume:
-        state, lost = store.load()
-        if lost:
-            say(f"{lost}; the state saved before it is used", stderr=True)
-        return store, state, lost
+        return store, store.load()
     if not options.new:
         resume, new = (
-            typed(("warpfuzz", "run", option, "--corpus", folder))
+            output.typed(("warpfuzz", "run", option, "--corpus", folder))
             for option in ("--resume", "--new")
         )
         raise UsageError(
             f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another "
             "there (findings stay); or give another folder with --corpus"
         )
-    return store, None, ""
+    return store, None
 
 
 def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
     """Return options with the runner, and the one level or the matrix of compilers."""
-    levels = () if options.levels is None else parse_levels(options.levels)
+    levels = () if options.levels is None else compilers.parse_levels(options.levels)
     matrix = options.compilers is not None or len(front_ends) > 1
     if not matrix and len(levels) > 1:
         if not front_ends:
@@ -219,7 +200,7 @@ def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
         runner = best_runner(
             planted=changed or (not matrix and options.levels is not None),
             device_faults=not matrix and has_device_fault(options.faults),
-            has_assembler=lambda: matrix or bool(discover_assemblers().assemblers),
+            has_assembler=lambda: matrix or bool(compilers.discover_assemblers().assemblers),
         )
     else:
         runner = hardware_runner(options.runner)
@@ -242,7 +223,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         from fuzz.checks.instructions import Instructions
 
         return Instructions(
-            assemblers=tuple(map(find_assembler, options.assemblers or (None,))),
+            assemblers=tuple(map(compilers.find_assembler, options.assemblers or (None,))),
             seed=seed, selection=selection, **options.picked("target", "ptx_version"),
         )  # fmt: skip
     name = options.runner or ""
@@ -266,7 +247,9 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
     assembler = None
     if options.assemblers:
-        assembler = named_assembler(options.assemblers[0], elsewhere=options.fleet is not None)
+        assembler = compilers.named_assembler(
+            options.assemblers[0], elsewhere=options.fleet is not None
+        )
     # The simulated device has no idle time; what a front end compiles is no screening kernel.
     idles = name == "cuda" and options.screen and not front_ends
     return Programs(
@@ -284,13 +267,13 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
 def _members(options: Run, front_ends: Sequence[FrontEndToolchain]) -> tuple[Member, ...]:
     if front_ends:
-        selected = front_ends_selected(front_ends)
+        selected = compilers.front_ends_selected(front_ends)
     else:
-        with fetcher(fetched_compiler, json=options.json) as fetch_one:
-            selected = select(options.compilers)
+        with output.fetcher(compilers.fetched_compiler, json=options.json) as fetch_one:
+            selected = compilers.select(options.compilers)
             selected = selected.having(PLAIN, *map(parse_variant, options.variants))
-            selected = all_fetched(selected, fetch_one)
-    return members_of(selected, parse_levels(options.levels))
+            selected = compilers.all_fetched(selected, fetch_one)
+    return members_of(selected, compilers.parse_levels(options.levels))
 
 
 def resumed(options: Run, state: State) -> Run:
@@ -379,7 +362,7 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
         workers = options.workers or usual_workers(
             options.runner or "", compares=options.device_reference, devices=len(devices)
         )
-        tell(f"starting {counted(workers, 'worker')}")
+        tell(f"starting {output.counted(workers, 'worker')}")
         return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices
         )
@@ -392,14 +375,14 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
 def _check_compared(status: CampaignStatus, least: int | None) -> None:
     if least is not None and status.compared < least:
         raise InfrastructureError(
-            f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
-            f"{least:,}; give it longer (--time, --cases), or select more (--only)"
+            f"{output.counted(status.compared, status.words.case)} compared, and --at-least asks "
+            f"for {least:,}; give it longer (--time, --cases), or select more (--only)"
         )
     if status.findings:
         return
     if waiting := len(status.suspected) + status.unstored:
         raise InfrastructureError(
-            f"{counted(waiting, 'suspect')} not replayed, so it is not known whether "
+            f"{output.counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
     if status.nothing_compared:

@@ -1,9 +1,7 @@
 """Finds the wrong step by experiment: runs each step by itself on right inputs.
 
-What lies in registers between two steps is known lane by lane, so a step on registers is given by
-plain loads what it met, and plain stores show what it makes. Fragments are tried as one bare
-multiplication. Which operand that shares registers is to blame is told by the one that, in
-registers of its own, makes the step right. What no program can tell apart is named together.
+A step on registers is given by plain loads what it met, and plain stores show what it makes. Which
+operand that shares registers is to blame is told by the one that is right in registers of its own.
 """
 
 from __future__ import annotations
@@ -165,12 +163,7 @@ def _otherwise(
 def _wrong_in_company(
     device: ExperimentDevice, program: Program, image: NDArray[np.uint8], traced: Trace
 ) -> Culprit | None:
-    """Find out which step is the first that is wrong in a program, beside the others alone.
-
-    What each step makes is stored as soon as it is made, as far as registers can be looked at. None
-    where what is stored in between makes the program right, or is right itself, or the stores are
-    wrong that look at it.
-    """
+    """Find out which step is the first that is wrong in a program, beside the others alone."""
     if len(traced.events) > _MOST_STEPS:
         return None
     looked_at = list[tuple[Event, Access]]()
@@ -295,10 +288,7 @@ def name_of(step: Step) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Alone:
-    """One step between plain loads and stores, each in a buffer of its own.
-
-    The registers that the step names are called after its operands, and so are their buffers.
-    """
+    """One step between plain loads and stores, each in a buffer of its own."""
 
     step: Straight
     buffers: tuple[Buffer, ...] = ()  # memory that the step itself reads or writes
@@ -471,14 +461,10 @@ def shared_register_culprits(
 ) -> Sequence[Culprit | None]:
     """Return which operands must not share registers, for each image that comes out wrong.
 
-    That is believed of multiplications whose D shares registers with other operands if the image
-    comes out right where they do not, and wrong without that; where several do so in one program,
-    with those of all others apart. None where neither shows it.
-
-    `again` runs it once more as it ran, in a module with others, and tells which images come out
-    wrong. That is enough where the same is believed of another program already; else it is compiled
-    by itself. A campaign runs into what a compiler always gets wrong every second: compiling more
-    for each such program would cost it its rate.
+    That is believed of multiplications whose D shares registers if the image is right where they do
+    not, and wrong without that; with several, with those of all others apart. None: nothing shows.
+    `again` runs it as it ran, in a module with others, which is enough where the same is believed
+    of another program: a campaign runs into what a compiler always gets wrong every second.
     """
     suspects, believed = _suspects(program), device.remembered.believed
 
@@ -554,10 +540,7 @@ def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
 
 
 def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
-    """Return what may be to blame, by key: one culprit for each form that it is seen in.
-
-    What is believed first stands before the others.
-    """
+    """Return what may be to blame, by key: one culprit for each form that it is seen in."""
     found = dict.fromkeys(
         _culprit(step.form, condition)
         for _, step in visit(program.steps)
@@ -571,12 +554,7 @@ def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
 
 
 def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
-    """Return a program in which operands do not share registers with D.
-
-    D is copied to where it was afterwards; where its sharing with one operand is to stay, the other
-    is copied before. `keys` are those of the culprits that the multiplications could be that are
-    changed.
-    """
+    """Return a program in which operands do not share registers with D."""
     fresh = (fresh_bank(program, f"own{number}_") for number in count())
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):

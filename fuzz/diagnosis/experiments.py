@@ -1,9 +1,7 @@
 """Experiments on a device: programs that are run there, and what they show to be wrong.
 
 A bare multiplication of fragments (`wrong_alone`) is run on contents that hide one operand after
-the other: one that is the same in every element is right however it was loaded, one that is zero
-takes the other out of the product, and without a multiplication only a load and a store are left.
-So every run needs some of the steps; those are to blame that every wrong run needed.
+the other, so that every run needs some of the steps: those of every wrong run are to blame.
 """
 
 from __future__ import annotations
@@ -106,14 +104,9 @@ class Remembered:
 
 
 class ExperimentDevice:
-    """A device on which programs are tried.
+    """A device on which programs are tried, in so many copies of each image, all of which count.
 
-    Parameters
-    ----------
-    copies
-        Warps of a launch that work on each image; it is right if all of them are.
-    remembered
-        What was found out before on this runner. It is added to.
+    What was found out before on this runner is `remembered`, and added to.
     """
 
     def __init__(
@@ -142,11 +135,10 @@ class ExperimentDevice:
     def results_of(
         self, tried: Sequence[tuple[Program, Images]], modules: Sequence[KernelModule] = ()
     ) -> list[Results | None]:
-        """Run programs, each on images of its own; as `results` does.
+        """Run programs, each on images of its own, as `results` does.
 
-        They are kernels of one module, which is compiled in a sixth of the time of 16 modules
-        (ptxas 13.0.88 and 13.5.37, 2026-11); each is a module where that one cannot be compiled,
-        and where one of `modules`, those in which they stand, is not what it is emitted as.
+        They are kernels of one module, compiled in a sixth of the time of 16 (ptxas 13.0.88); each
+        is a module where that fails, or one of `modules`, in which they stand, is another.
         """
         found: list[Results | None] = []
         with suppress(UsageError, UndefinedProgramError):
@@ -240,10 +232,7 @@ class Results:
 
 
 def name_of_form(form: Form) -> str:
-    """Name an instruction; of the sparse ones plain and ordered metadata are no difference.
-
-    ptxas makes the same code of both (2026-11-23).
-    """
+    """Name an instruction; of plain and ordered metadata ptxas makes the same code (2026-11-23)."""
     return INSTRUCTIONS[form.mnemonic].name.partition("::")[0]
 
 
@@ -447,10 +436,7 @@ def accumulating(matrix: Matrix) -> SingleProduct | None:
 
 
 def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapping[str, Content]]]:
-    """Iterate over the multiplications of a program, and over what is only loaded and stored.
-
-    Each has the loads that are next to it in the program, and one of the stores of its result.
-    """
+    """Iterate over the multiplications of a program, and over what is only loaded and stored."""
     for event in traced.events:
         step = event.step
         if multiplies_fragments(step):
@@ -504,9 +490,7 @@ however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.b
 def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
     """Find out what is wrong with the copies of a program; None if all are right.
 
-    Other bytes are copied as the program does, to shared memory and back, one of the two as wide
-    as that of the step. The other one moves at most a word at once: what exchanges parts of a
-    vector there would put them in place again.
+    Other bytes are copied to shared memory and back; one of the two moves at most a word at once.
     """
     for step in dict.fromkeys(filter(copies_bytes, walk(program.steps))):
         at, middle = (place.offset % _LARGEST_ACCESS for place in (step.source, step.destination))

@@ -1,9 +1,7 @@
 """Finds the wrong scalar instructions by experiment: each alone, or the code without it.
 
-Each instruction is tried alone, given what it met, then with its predicate: what is wrong so gives
-the name. Where all are right alone, each is tried away from the smallest code: what it gave is
-loaded in its place. What code needs beside instructions (a predicate, branch, loop, constants) is
-the condition, or the name where it needs none of them.
+Where all are right alone, what each gave is loaded in its place. What code needs beside them (a
+predicate, branch, loop, constants) is the condition, or the name where it needs none of them.
 """
 
 from __future__ import annotations
@@ -191,11 +189,7 @@ def _with_code(example: Example, step: LaneCode, code: Code) -> Example | None:
 
 
 def _named(needed: Sequence[Assign], under: Sequence[str], *more: str) -> Culprit:
-    """Return what is wrong together: instructions under a condition, or branches and loops.
-
-    Each instruction stands behind those whose results it reads, else by their names: a compiler
-    joins what depends on nothing in any order, and the names of one cause must not differ.
-    """
+    """Return what is wrong together: instructions under a condition, or branches and loops."""
     left, names = [(one, _ORDER.sub(r"\1.*", one.opcode)) for one in needed], list[str]()
     while left:
         free = [
@@ -267,11 +261,7 @@ def _inputs(example: Example) -> NDArray[np.uint32]:
 
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
-    """Return code with what an instruction gives in its place, loaded from memory.
-
-    What it reads is stored, so that no compiler leaves out what makes that. None where there are
-    too many inputs or results for that.
-    """
+    """Return code with what an instruction gives in its place, loaded from memory."""
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
     used = [name for name in step.inputs if name in read]
     words, parts = _inputs(example).T, step.bits // 32
@@ -460,11 +450,7 @@ def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> 
 
 
 def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: bool = False) -> Trial:
-    """Return a trial of an instruction.
-
-    With its predicate if `guarded`, in every second lane, and with constants from memory if
-    `loaded`.
-    """
+    """Return a trial of an instruction."""
     trial = Trial()
     may, kinds = _may_be_registers(one), one.row.sources
     sources = tuple(

@@ -1,7 +1,4 @@
-"""A page as a document, how values are written on it, and its two printed forms.
-
-These are for a terminal, by Rich, and Markdown. A value is a pattern in the notation of its type.
-"""
+"""A page as a document, how values are written on it, and its printed forms: Rich and Markdown."""
 
 from __future__ import annotations
 

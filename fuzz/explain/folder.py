@@ -1,12 +1,9 @@
-"""The folder that reproduces a finding: its page, programs that run its kernel, machine code.
-
-`repro.cu` and `repro.py` need nothing of warpfuzz.
-"""
+"""The folder that reproduces a finding; `repro.cu` and `repro.py` need nothing of warpfuzz."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding, Kind, durable
 from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
-from fuzz.explain.document import Block, CodeLine, CodeListing, FactTable, Heading
+from fuzz.explain.document import Block, FactTable, Heading
 from fuzz.explain.page import page_of
 from fuzz.explain.way import ValueFacts
 from fuzz.findings.case import (
@@ -42,9 +39,7 @@ from runners.kernels import LANES, Kernel, KernelModule, Launch
 from runners.protocol import Failure
 from runners.variants import split_variant
 
-GOOD, BAD = "good.sass", "bad.sass"
 _RIGHT = "match"
-_BEFORE, _BEHIND = 4, 8  # instructions around the first that differs
 _EXECUTABLE = (".py", ".sh")
 _NAMES = {
     "kernel.ptx": "the kernel that is run",
@@ -57,8 +52,6 @@ _NAMES = {
     "repro.py": "runs it with PyCUDA",
     "repro.cu": "runs it without Python",
     "repro.sh": "assembles it",
-    BAD: "machine code that is wrong",
-    GOOD: "machine code that is right",
 }  # files of a folder, and what they are
 _SCRIPT = """#!/bin/sh
 # Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
@@ -78,8 +71,7 @@ def write_reproduction(
 ) -> tuple[str, ...]:
     """Write the folder of a finding, and return the names of its files in alphabetical order.
 
-    Raises UsageError if the folder holds other files, or the finding nothing to reproduce, and
-    InfrastructureError if a file of the finding is broken, or the folder cannot be written.
+    UsageError: it holds other files, or nothing is to reproduce. InfrastructureError: the disk.
     """
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
@@ -108,20 +100,15 @@ def write_reproduction(
 def reproduction(
     entry: Entry, *, disassembler: Disassembler | None = None, bisected: Path | None = None
 ) -> dict[str, bytes]:
-    """Return the files of a finding's folder, by name.
-
-    `bisected` is a file with what `warpfuzz bisect --json` printed of the finding: what each
-    compiler does.
-    """
+    """Return the files of a finding's folder by name; `bisected`: what `bisect --json` printed."""
     asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
     machine: Sequence[Block] = ()
     about = dict(_NAMES)
     files: dict[str, bytes]
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
-        machine, codes = machine_code(facts, disassembler, asked)
+        machine = machine_code(facts, disassembler, asked)
         files, here = _of_values(facts)
-        files |= codes
         if facts.source is not None:
             about[facts.source.name] = "what the front end was given"
     elif is_runnable(entry):
@@ -318,11 +305,7 @@ def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
 
 
 def pair_of(asked: Sequence[Asked]) -> tuple[Asked, Asked] | None:
-    """Return a compiler that is wrong and one that is right, as near to each other as there are.
-
-    Neighbouring versions at one level tell more than levels of one version, and high levels more
-    than low ones. None where there is no such pair.
-    """
+    """Return a compiler that is wrong and one that is right, as near to each other as there are."""
     versions = list(dict.fromkeys(one.version for one in asked))
 
     def distance(pair: tuple[Asked, Asked]) -> tuple[bool, int, int]:
@@ -337,28 +320,31 @@ def pair_of(asked: Sequence[Asked]) -> tuple[Asked, Asked] | None:
 
 def machine_code(
     facts: ValueFacts, disassembler: Disassembler | None, asked: Sequence[Asked] = ()
-) -> tuple[Sequence[Block], Mapping[str, bytes]]:
-    """Return the part of a page about a finding's machine code, and its files by name."""
+) -> Sequence[Block]:
+    """Return the part of a page about the first machine instruction that differs of two builds."""
     told = tuple(asked) or asked_of(facts.finding, "ptxas")
     if not told and not str(facts.finding.details.get("compiler", "")).startswith("ptxas"):
-        return (), {}
+        return ()
     heading = Heading("Where the machine code parts")
     if disassembler is None:
-        text = f"No nvdisasm is here: pip install {WHEEL}, and write the folder again."
-        return (heading, text), {}
+        return heading, f"No nvdisasm is here: pip install {WHEEL}, and write the folder again."
     try:
         pair = pair_of(told)
         if pair is None:
             raise UsageError("of the compilers that were asked none is right, or none is wrong")
-        bad, good = (_instructions(facts, one, disassembler) for one in pair)
+        codes = [_instructions(facts, one, disassembler) for one in pair]
     except (UsageError, InfrastructureError) as error:
-        return (heading, f"It is not shown: {error}."), {}
-    files = {name: ("\n".join(some) + "\n").encode() for name, some in ((BAD, bad), (GOOD, good))}
-    builds = (("wrong", pair[0], bad, BAD), ("right", pair[1], good, GOOD))
-    table = FactTable(
-        [(how, f"{one.name}: {len(some)} instructions, {file}") for how, one, some, file in builds]
-    )
-    return (heading, table, *_comparison(bad, good, disassembler.version)), files
+        return heading, f"It is not shown: {error}."
+    for number, both in enumerate(zip_longest(*codes, fillvalue="none"), 1):
+        if both[0] != both[1]:
+            by = f"by nvdisasm {disassembler.version}"
+            rows = [
+                (f"{word}, {one.name}", code)
+                for word, one, code in zip(("wrong", "right"), pair, both, strict=True)
+            ]
+            said = f"Instruction {number} is the first that differs, {by}."
+            return heading, said, FactTable(rows)
+    return heading, "Both are the same, instruction for instruction."
 
 
 def _instructions(facts: ValueFacts, asked: Asked, disassembler: Disassembler) -> Sequence[str]:
@@ -382,22 +368,3 @@ def _instructions(facts: ValueFacts, asked: Asked, disassembler: Disassembler) -
     if not instructions:
         raise InfrastructureError(f"nvdisasm shows no instruction of {entry}")
     return instructions
-
-
-def _comparison(bad: Sequence[str], good: Sequence[str], version: str) -> Iterator[Block]:
-    pairs = enumerate(zip_longest(bad, good))
-    first = next((at for at, (one, other) in pairs if one != other), None)
-    if first is None:
-        yield "Both are the same, instruction for instruction."
-        return
-    yield (
-        f"Disassembled with nvdisasm {version}; the first instruction that differs is number "
-        f"{first + 1}."
-    )
-    for title, code in (("wrong:", bad), ("right:", good)):
-        yield title
-        start = max(0, first - _BEFORE)
-        near = enumerate(code[start : first + _BEHIND + 1], start)
-        yield CodeListing(
-            [CodeLine(text=f"{at + 1:4d}  {one}", marked=at == first) for at, one in near]
-        )

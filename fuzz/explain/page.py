@@ -41,12 +41,10 @@ from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.lane_code import Assign
 from oracle.program.steps import multiplies
-from strategies.matrices import Result
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
-_MAPPED = 4  # differing elements from which on a result has a map
 _ROWS = 16
-"""Differing elements that are listed; the map shows all. Products of a sum that are listed."""
+"""Differing elements that are listed, and products of a sum."""
 _SUMS = 4  # sums of a multiplication that are listed: of a chain of f64 there are 16
 _MESSAGE = 12  # lines of a message that are shown, each once
 _SAID = 3  # sentences of the ISA about one matrix instruction
@@ -65,11 +63,9 @@ def page_of(
     asked: Sequence[Asked] = (),
     here: Sequence[Block] | None = None,
 ) -> Document:
-    """Return the page of a finding.
+    """Return the page of a finding, with where machine code parts, and what each ptxas did.
 
-    It has where the machine code of builds parts, what each ptxas did where more is known than the
-    finding has, and how it is run in the folder that the page lies in, which may be sent to
-    somebody; None: it lies in none, and names the finding's own.
+    `here` says how it is run in the folder that the page lies in, which may be sent to somebody.
     """
     finding, gives, sent = entry.finding, "", here is not None
     kernel = entry.read(KERNEL).decode(errors="replace") if KERNEL in finding.files else ""
@@ -128,15 +124,6 @@ def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
             "Over every order of accumulation, every rounding and either treatment of subnormal "
             f"inputs the ISA permits {either} at {one.where}."
         )
-    for result in facts.results:
-        found = {
-            (other.row, other.column)
-            for other in facts.differences
-            if other.row >= 0 and other.where == result.where(other.row, other.column)
-        }
-        if len(found) >= _MAPPED and not result.is_registers:
-            yield Heading(f"Where {result.name} differs")
-            yield _map(result, found)
     if len(facts.differences) > 1:
         yield Heading("What differs")
         yield from _differences(facts, "" if way is None else way.stored_type)
@@ -300,15 +287,6 @@ def _sum(form: Form, one: TermSum, words: str) -> Iterator[Block]:
 def _left_out(count: int) -> Iterator[str]:
     if count:
         yield f"… and {count:,} more."
-
-
-def _map(result: Result, found: set[tuple[int, int]]) -> CodeBlock:
-    columns = range(result.columns)
-    rows = (
-        f"{row:>3} " + "".join(" x" if (row, at) in found else " ·" for at in columns)
-        for row in range(result.rows)
-    )
-    return CodeBlock("\n".join(("    " + "".join(f" {at % 10}" for at in columns), *rows)))
 
 
 def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:

@@ -460,10 +460,7 @@ class ValueWay:
         return shown(register_of(result, row, column, size), size, type_)
 
     def _access(self, at: int, link: Link, step: PlainAccess) -> Iterator[CodeLine]:
-        """Yield a line for each register of a load or store that matters.
-
-        Of a load that matters in many lanes there is one line.
-        """
+        """Yield a line for each register of a load or store that matters."""
         (use,), size, result = step.uses, step.bits // 8, link.event.result
         space = self.facts.program.buffer(step.place.buffer).space
         opcode = f"{'ld' if step.loads else 'st'}.{space}.b{step.bits}"

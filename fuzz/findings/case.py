@@ -1,10 +1,7 @@
 """Findings as the corpus keeps them, as they are read back, and how each was made.
 
-A corpus may come from anybody, and its findings and its campaign name assemblers, front ends and
-PTX passes: commands, which are shown, and run only with the user's word. The word is `--trust`,
-the same option given again, or that the same command was given in the same folder on this machine
-before, which is remembered outside of any corpus. A version, and the path of an assembler that is
-found here anyway, need no word.
+A corpus may come from anybody: a command that it names is shown, and run only with the user's word,
+which is `--trust`, the option given again, or the same command given in this folder before.
 """
 
 from __future__ import annotations

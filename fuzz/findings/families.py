@@ -1,10 +1,7 @@
 """Families: findings that a person reads as one line, and groups of families with one cause.
 
-A family is the step that is wrong, as soon as experiments have told (`culprit`). Until then it is
-provisional: the unit that computes (the type of the multiplicands, or ldmatrix), and whether bytes
-outside of the results differ. How values are related depends on the contents, and one fault must
-not be many lines. A campaign keeps deviations and violations apart, because each has a smallest
-case of its own; the same fault makes both, so that `finding_groups` shows them as one.
+A family is the step that is wrong, as soon as experiments have told (`culprit`), until then the
+unit that computes. A campaign keeps deviations and violations apart; `finding_groups` joins them.
 """
 
 from __future__ import annotations
@@ -159,12 +156,7 @@ class WrongImages:
 
     @cached_property
     def _first(self) -> tuple[str, Form | None, bool]:
-        """What made the first element that differs.
-
-        By the first word the scalar instruction that did, "" if none; the last multiplication or
-        ldmatrix behind it, None if it was only loaded and stored; and whether lanes have computed
-        anything before it was stored.
-        """
+        """Return the scalar instruction that made what differs first, and the form behind it."""
         traced = trace(self.program, self.images[0], target=self.target)
         found = differences(self.program, self.expected[0], self.actual[0])
         written = filter(None, (traced.writer(one.byte) for one in found))

@@ -1,8 +1,6 @@
 """Runs stored findings again, with one compiler, or with one against another.
 
-A `Replayed` is what became of a finding, whatever it is of: a module that assemblers judge, a
-program on an image, or a case that a person wrote. The record that ships is asked always in the
-same way, so that its answers can be compared (`ask`).
+The record that ships is asked always in the same way, so that answers can be compared (`ask`).
 """
 
 from __future__ import annotations
@@ -100,9 +98,7 @@ class ModuleProbe:
     """Whether assemblers accept a finding's module.
 
     One that does not know the module's `.version` is asked in the highest one that it knows, where
-    the ISA says the same of the instructions there. `target` and `version` stand in place of the
-    finding's, and `stand_in` where an assembler does not know the target. UsageError: there is no
-    module, target or version. CannotBeAskedError: it is of what ran.
+    the ISA says the same, and in `stand_in` where it lacks the target.
     """
 
     def __init__(
@@ -282,11 +278,9 @@ class Replayed:
 
 
 class Replays(ClosedAtTheEnd):
-    """Replays findings with options, and against a baseline if there is one.
+    """Replays findings with options, and against a baseline (a compiler or "none") if given.
 
-    A runner that several findings need is opened once; what is missing is asked for once.
-    `baseline` is another compiler, or "none": without faults and passes. `kernels` asks for the
-    smallest kernel of each finding, too.
+    A runner that several findings need is opened once; `kernels` asks for smallest kernels, too.
     """
 
     def __init__(

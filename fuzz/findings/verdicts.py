@@ -1,7 +1,6 @@
 """Runs one image, and says how it differs from the expected one, and what that is called.
 
-A `Subject` is what is run, an `Attempt` one run of it with all its bytes, a `Rerun` what one run of
-any stored finding showed, and an `Answer` what several did.
+A `Subject` is what is run, an `Attempt` one run, and an `Answer` what several runs showed.
 """
 
 from __future__ import annotations
@@ -137,10 +136,7 @@ class Differences(list[Difference]):
 def differences(
     program: Program, expected: NDArray[np.uint8], actual: NDArray[np.uint8]
 ) -> Differences:
-    """List the elements of results that differ, row by row, then the other bytes that do.
-
-    Of two results that overlap, the later one has an element. Both images are uint8 (image_bytes,).
-    """
+    """List the elements of results that differ, row by row, then the other bytes."""
     found, left = Differences(), expected != actual
     for result in reversed(results(program)):
         differing = left[result.bytes].any(axis=2)
@@ -256,12 +252,10 @@ def most_copies(program: Program) -> int:
 def smallest_kernel(
     runner: Runner, subject: Subject, kind: Kind, *, seconds: float = KERNEL_SECONDS
 ) -> str | None:
-    """Return the PTX of a subject's smallest kernel if it shows the same kind.
+    """Return the PTX of a subject's smallest kernel if it shows the same kind, else None.
 
     It is `emit_single`'s, made smaller as long as the simulated device leaves with it what the
-    oracle expects, wherever it runs and whatever nobody wrote. None where it does not show it,
-    where other kernels or several copies are needed, or where the runner takes no launch of its
-    own. After so many seconds what was reached is returned.
+    oracle expects, whatever nobody wrote. None where other kernels or copies are needed.
     """
     if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None

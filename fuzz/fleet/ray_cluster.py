@@ -118,7 +118,6 @@ class RayCluster:
         return True
 
     def _nodes(self) -> list[dict[str, Any]]:
-        """Return the nodes that live."""
         if self.answers():
             try:
                 self._known = list(ray.nodes())
@@ -127,7 +126,6 @@ class RayCluster:
         return [node for node in self._known if node["Alive"]]
 
     def _room(self, node: Mapping[str, Any]) -> int:
-        """Return how many actors a node has room for."""
         row = node["Resources"]
         room = int(row.get("CPU", 0) // self.cores)
         return min(room, int(row.get("GPU", 0))) if self._gpus else room

@@ -1,7 +1,4 @@
-"""Judges a kernel: compares its builds, and makes each disagreement small and stores it.
-
-What is stored is replayed like a case written by hand.
-"""
+"""Judges a kernel: compares its builds, makes each disagreement small, and stores it as a case."""
 
 from __future__ import annotations
 
@@ -183,11 +180,10 @@ def compared(
     *,
     permitted: bool = False,
 ) -> KernelCompared:
-    """Run images by all, and compare them with what the reference expects.
+    """Run images by all, and compare them with what the reference expects, or the first that ran.
 
-    Where it expects nothing, they are compared with the first of them that ran, and with
-    `permitted` the ISA permits others. What depends on approximate instructions is compared so,
-    too, unless the simulated device runs them all: a difference there alone is a note.
+    Where the simulated device does not run them all, what depends on approximate instructions is
+    compared so: a difference there alone is a note, as with `permitted`.
     """
     ran: list[tuple[Answerer, Images]] = []
     failed: dict[Trouble, list[tuple[Answerer, Failure]]] = {}

@@ -1,10 +1,7 @@
-"""What a kernel is run on and how, and the simulated device as the one that knows.
+"""What a kernel is run on and how it is launched, and the simulated device as the one that knows.
 
 Only what the ISA decides is a reference: no races, nothing unwritten, no clocks, no addresses as
-values. Contents are also what the kernel compares with: random ones rarely are the number that a
-branch asks for. How it is launched is guessed from its text, and whatever is guessed is said:
-pointers are the parameters that addresses are made of, and a buffer is as large as what the
-simulated device sees the kernel touch.
+values. A launch is guessed from the text, and whatever is guessed is said.
 """
 
 from __future__ import annotations
@@ -336,11 +333,7 @@ def _said(refused: Mapping[int | tuple[int, ...], _RefusedError]) -> dict[Any, s
 def _guess(
     ptx: str, rows: LaunchRows, device: SimulatedDevice, text: str, *, whole: bool, along: bool
 ) -> tuple[Setup, Sequence[str]]:
-    """Return how a kernel is launched in blocks of a known shape.
-
-    With `whole` every parameter of 64 bits is a pointer: code for debuggers keeps them in memory.
-    With `along` numbers are the threads along one axis, and not all: sides of a matrix or a cube.
-    """
+    """Return how a kernel is launched in blocks of a known shape."""
     entry, grid, shared, said = f"{rows.entry}", rows.grid, rows.shared, []
     known = refused_by(device, ptx, entry) is None
     if grid is None:
@@ -422,10 +415,7 @@ _MOST_WAYS, _MOST_ROUNDS = 64, 64
 
 
 def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Use]:
-    """Return what an entry does with each of its parameters, and with the parts of structures.
-
-    Those that are given as numbers are no pointers, whatever addresses are made of them.
-    """
+    """Return what an entry does with each of its parameters, and with the parts of structures."""
     try:
         body = list(parse(ptx).entries[entry].body or ())
     except SimulatedTrap as trap:

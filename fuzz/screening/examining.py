@@ -204,7 +204,6 @@ _SAID = ("while screening", "again at once", "warp slot")
 
 
 def _widen(there: ScreenFinding, item: ScreenItem) -> None:
-    """Add a program to those that show a finding."""
     entry, name = item.source.entry, form_name(main_form(item.source.program))
     if entry not in there.programs and len(there.programs) < _MOST_NAMED:
         there.programs.append(entry)
@@ -225,7 +224,7 @@ class IdleScreening:
     def __init__(self, ready: OpenRunner, *, seed: int) -> None:
         self._ready, self._seed = ready, seed
         self._claim: socket.socket | None = None
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
         self._end = threading.Event()
         self._verified: deque[tuple[int, Batch]] = deque(maxlen=_WAITING)
         """Programs that have yet to be taken in, and the rounds that they are from."""
@@ -238,7 +237,6 @@ class IdleScreening:
             self._claim = _claim(self._ready)
             if self._claim is None:
                 return
-            self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
         self._verified.extend((number, batch) for batch in verified if fits(batch))
         with self._lock:
@@ -247,9 +245,8 @@ class IdleScreening:
     def close(self) -> None:
         """End the launches that are on their way."""
         self._end.set()
-        if self._thread is not None:
-            self._thread.join(_END_SECONDS)
         if self._claim is not None:
+            self._thread.join(_END_SECONDS)
             self._claim.close()
 
     def _work(self) -> None:
@@ -268,29 +265,26 @@ class IdleScreening:
         while not self._end.is_set():
             if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
                 newest = time.monotonic()
-                self._take_in(screen, module)
+                number, batch = self._verified.popleft()
+                made = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
+                screen.add(replace(made, entry=f"{batch.entry}_of_round_{number}"))
+                if screen.programs > _PROGRAMS:
+                    screen.drop()
             before = screen.tally.total
             screen.step()
             now = screen.tally.total
+            found = [
+                Found(
+                    bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
+                    files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
+                )
+                for one in examiner.new()
+            ]  # fmt: skip
             with self._lock:
                 self._report.comparisons += now.cases - before.cases
                 self._report.wrong += now.wrong - before.wrong
-            for found in examiner.new():
-                bucket = Bucket(kind=found.case.kind, identity=found.case.identity)
-                suspect = Found(
-                    bucket=bucket, case=found.case, files=found.files, cases=found.wrong,
-                    state=FoundState.REPLAYED,
-                )  # fmt: skip
-                with self._lock:
-                    self._report.suspects.append(suspect)
+                self._report.suspects += found
         screen.finish()
-
-    def _take_in(self, screen: ScreenRun, module: Module) -> None:
-        number, batch = self._verified.popleft()
-        program = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
-        screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))
-        if screen.programs > _PROGRAMS:
-            screen.drop()
 
 
 def _claim(ready: OpenRunner) -> socket.socket | None:

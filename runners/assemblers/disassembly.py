@@ -13,8 +13,7 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import asked
 from runners.cuda.compilation import version_told
 from runners.folders import temporary_folder, writing
-from runners.toolchains import places
-from runners.wheels import HOLDING
+from runners.toolchains import HOLDING, places
 
 (WHEEL,) = HOLDING["nvdisasm"]  # distribution that holds an nvdisasm
 # A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).

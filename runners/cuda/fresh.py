@@ -290,16 +290,11 @@ class FreshImages:
         rows = [*result.listed, *result.sampled]
         numbers, before, after, sms = zip(*rows, strict=True) if rows else ((), (), (), ())
         return FreshRan(
-            images=work.count,
-            differing=result.differing,
-            listed=len(result.listed),
-            seconds=seconds,
-            finished=result.finished,
-            numbers=np.array(numbers, np.uint64),
-            sms=np.array(sms, np.uint32),
-            before=np.array(before, np.uint8).reshape(-1, size),
+            images=work.count, differing=result.differing, listed=len(result.listed),
+            seconds=seconds, finished=result.finished, numbers=np.array(numbers, np.uint64),
+            sms=np.array(sms, np.uint32), before=np.array(before, np.uint8).reshape(-1, size),
             after=np.array(after, np.uint8).reshape(-1, size),
-        )
+        )  # fmt: skip
 
     def _launched(
         self, kernel: Any, warps: int, contents: DeviceCode, result: _Comparison

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -256,13 +255,9 @@ class Session:
         warps, launch = kernel.warps_per_block, kernel.launch
         if launch is None:
             function.prepared_async_call(
-                (-(-images // warps), 1),
-                (LANES * warps, 1, 1),
-                stream,
-                int(images_there),
-                int(sms_there),
-                images,
-            )
+                (-(-images // warps), 1), (LANES * warps, 1, 1), stream, int(images_there),
+                int(sms_there), images,
+            )  # fmt: skip
         else:
             for image in range(images):
                 function.prepared_async_call(
@@ -327,13 +322,9 @@ class Session:
             driver.memcpy_htod_async(book, self._blank, stream)
             begin.record(stream)
             function.prepared_async_call(
-                (launch.blocks, 1),
-                (LANES * kernel.warps_per_block, 1, 1),
-                stream,
-                *(int(address) for address in (*images, book, scratch)),
-                launch.count,
-                launch.limit,
-            )
+                (launch.blocks, 1), (LANES * kernel.warps_per_block, 1, 1), stream,
+                *(int(address) for address in (*images, book, scratch)), launch.count, launch.limit,
+            )  # fmt: skip
             end.record(stream)
             driver.memcpy_dtoh_async(head, book, stream)
             copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
@@ -403,7 +394,6 @@ class Session:
             name=self._device.name(),
             # NVML is asked for the whole GPU, whatever slice of it this is.
             uuid=uuid if uuid.startswith("MIG-") else self._monitor.uuid or uuid,
-            pci_bus_id=self._device.pci_bus_id(),
             compute_capability=tuple(self._device.compute_capability()),
             multiprocessors=self._device.get_attribute(
                 self._driver.device_attribute.MULTIPROCESSOR_COUNT
@@ -412,7 +402,6 @@ class Session:
             driver=self._monitor.driver,
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
             pycuda=pycuda.VERSION_TEXT,
-            python=platform.python_version(),
             host_memory="staged" if self._staged else "registered",
         )
 

@@ -263,7 +263,6 @@ _OTHER = tuple(f"%other{index}" for index in range(4))
 
 
 def _words(number: int) -> tuple[str, ...]:
-    """Return the registers that hold the 16 bytes of a round."""
     return tuple(f"%part{4 * number + index}" for index in range(4))
 
 

@@ -24,18 +24,16 @@ def _load(role: str, *, wide: bool = False) -> str:
 
 
 _LAYOUTS = (
-    _text("load-a-layout-flipped", _load("a", wide=True), rw.layout_flipped(),
-          "wmma.load.a reads a row-major matrix as column-major, and the other way"),
-    _text("load-b-layout-flipped", _load("b", wide=True), rw.layout_flipped(),
-          "wmma.load.b reads a row-major matrix as column-major, and the other way"),
+    *(_text(f"load-{matrix}-layout-flipped", _load(matrix, wide=True), rw.layout_flipped(),
+            f"wmma.load.{matrix} reads a row-major matrix as column-major, and the other way")
+      for matrix in "ab"),
     _text("load-c-layout-flipped", _load("c"), rw.layout_flipped(),
           "wmma.load.c reads a row-major matrix as column-major, and the other way"),
     _text("store-layout-flipped", _STORE, rw.layout_flipped(),
           "wmma.store.d writes the transposed matrix"),
-    _text("mma-a-layout-flipped", _LAYOUT_OF_MMA, rw.layout_flipped(0),
-          "wmma.mma takes A's fragment for one of the other layout"),
-    _text("mma-b-layout-flipped", _LAYOUT_OF_MMA, rw.layout_flipped(1),
-          "wmma.mma takes B's fragment for one of the other layout"),
+    *(_text(f"mma-{matrix}-layout-flipped", _LAYOUT_OF_MMA, rw.layout_flipped(index),
+            f"wmma.mma takes {matrix.upper()}'s fragment for one of the other layout")
+      for index, matrix in enumerate("ab")),
 )  # fmt: skip
 
 _ADDRESSES = (
@@ -83,10 +81,9 @@ _REGISTERS = (
 )  # fmt: skip
 
 _SHARED = (
-    _text("mma-written-before-read", _MMA, rw.written_before_read,
-          "wmma.mma writes half of D before it has read what its other half needs"),
-    _text("lanes-written-before-read", _MMA_SYNC, rw.written_before_read,
-          "mma.sync writes half of D before it has read what its other half needs"),
+    *(_text(f"{name}-written-before-read", pattern, rw.written_before_read,
+            f"{opcode} writes half of D before it has read what its other half needs")
+      for name, pattern, opcode in (("mma", _MMA, "wmma.mma"), ("lanes", _MMA_SYNC, "mma.sync"))),
 )  # fmt: skip
 
 _QUALIFIERS = (
@@ -152,22 +149,19 @@ _ELSE = (
 # They ask for `%smid`, so that a GPU has them, too: one that exists on every GPU, and on the
 # simulated device.
 _MULTIPROCESSOR = (
-    _text("one-multiprocessor-in-1000", _MMA, rw.bit_flipped_on(57, one_in=1_000),
-          "on multiprocessor 57, one wmma.mma in 1,000 gives a wrong lowest bit", rare=True),
-    _text("one-multiprocessor-in-million", _MMA, rw.bit_flipped_on(57, one_in=10**6),
-          "on multiprocessor 57, one wmma.mma in 10^6 gives a wrong lowest bit", rare=True),
-    _text("one-multiprocessor-in-100-million", _MMA, rw.bit_flipped_on(57, one_in=10**8),
-          "on multiprocessor 57, one wmma.mma in 10^8 gives a wrong lowest bit", rare=True),
+    *(_text(f"one-multiprocessor-in-{name}", _MMA, rw.bit_flipped_on(57, one_in=count),
+            f"on multiprocessor 57, one wmma.mma in {said} gives a wrong lowest bit", rare=True)
+      for name, said, count in (("1000", "1,000", 10**3), ("million", "10^6", 10**6),
+                                ("100-million", "10^8", 10**8))),
     _text("full-multiprocessor-in-10000", _MMA, rw.bit_flipped_on(57, one_in=10**4, least_slot=16),
           "multiprocessor 57: one wmma.mma in 10^4 of warp slots from 16 on has a wrong bit",
           rare=True),
 )  # fmt: skip
 
 _LANES = (
-    _text("lanes-a-register-slip", _MMA_SYNC, rw.register_repeated(1),
-          "mma.sync reads A's first register where the second belongs"),
-    _text("lanes-b-register-slip", _MMA_SYNC, rw.register_repeated(2),
-          "mma.sync reads B's first register where the second belongs"),
+    *(_text(f"lanes-{matrix}-register-slip", _MMA_SYNC, rw.register_repeated(index),
+            f"mma.sync reads {matrix.upper()}'s first register where the second belongs")
+      for index, matrix in enumerate("ab", 1)),
     _text("lanes-d-registers-rotated", _MMA_SYNC, rw.registers_rotated(0),
           "mma.sync writes D's registers one place on"),
     _text("stmatrix-trans-lost", r"^stmatrix.*\.trans", rw.opcode_changed(r"\.trans", ""),

@@ -29,8 +29,7 @@ from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Failure, Trouble
 from runners.ptx_text import header
-from runners.toolchains import parted, places, version_order
-from runners.wheels import fetched_folders
+from runners.toolchains import fetched_folders, parted, places, version_order
 
 _LLVM_SECONDS, _CUDA_SECONDS = 60.0, 240.0
 """Time that one module may take: the slowest of 1,000 drawn programs took LLVM less than a second,

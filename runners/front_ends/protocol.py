@@ -32,8 +32,7 @@ from runners.processes import (
 )
 from runners.protocol import ClosedAtTheEnd, Compiled, Failure, ForwardingRunner, Runner, Trouble
 from runners.ptx_text import header
-from runners.toolchains import Toolchain, version_order
-from runners.wheels import fetched_folders
+from runners.toolchains import Toolchain, fetched_folders, version_order
 
 _PROCESS = Path(__file__).with_name("compiler_process.py")
 _START_SECONDS = 60.0
@@ -121,7 +120,7 @@ class FrontEndToolchain(Toolchain):
     path: str  # where it is; of a command the command
     writes_ptx: ClassVar[bool] = True
     takes_commands: ClassVar[bool] = False  # whether `by_command` gives one
-    version_of: ClassVar[Callable[[Path], str] | None] = None  # as `runners.wheels` takes it
+    version_of: ClassVar[Callable[[Path], str] | None] = None  # as `runners.toolchains` takes it
 
     @property
     def label(self) -> str:

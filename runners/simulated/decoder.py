@@ -8,13 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import Any, cast
-
-import numpy as np
+from typing import Any, NamedTuple, cast
 
 from runners.simulated import access, matrices
 from runners.simulated.operands import (
-    SINK,
     Frame,
     FromRegister,
     Location,
@@ -38,7 +35,7 @@ from runners.simulated.syntax import (
     Variable,
     refuse,
 )
-from runners.simulated.warps import Mask, Operation, Space, Static, Values, WarpState
+from runners.simulated.warps import Mask, Operation, Space, Static, WarpState
 
 _MOST_STEPS = 200_000  # of a kernel with all functions in place
 _DEEPEST_CALL = 64  # calls inside each other
@@ -56,65 +53,28 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
-_FORMS = (
-    *((*form, Waits.WARP) for form in (*matrices.FORMS, *access.ROW_FORMS)),
-    *((*form, None) for form in access.FORMS),
-)
-"""The pattern of every opcode of matrices and memory, what decodes it, and who waits for it."""
+_OF_WARPS = (*matrices.FORMS, *access.ROW_FORMS)
 
 
 @lru_cache(maxsize=4096)
 def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
-    """Return what decodes an opcode, how, and who waits for it."""
+    """Return what decodes an opcode of matrices or memory, how, and who waits for it."""
     for text in (opcode, matrices.in_order(opcode)):
-        for pattern, decode, waits in _FORMS:
+        for pattern, decode in (*_OF_WARPS, *access.FORMS):
             if match := pattern.fullmatch(text):
-                return decode, match, waits
+                return decode, match, Waits.WARP if (pattern, decode) in _OF_WARPS else None
     return None
 
 
-_BARRIER = re.compile(
-    r"bar(?P<er>rier)?(?:\.cta)?\.(?:(?:sync|(?P<arrives>arrive))(?(er)(?:\.aligned)?)"
-    r"|red\.(?:(?P<count>popc)|(?P<op>and|or))(?(er)(?:\.aligned)?)\.(?(count)u32|pred))"
-)
-_JOINED: dict[str, Callable[[Values], Values]] = {
-    "popc": lambda held: np.atleast_2d(held.sum(dtype=np.uint32)),
-    "and": lambda held: np.atleast_2d(held.all()),
-    "or": lambda held: np.atleast_2d(held.any()),
-}
-"""What the predicates of a block's threads are joined to."""
+_BARRIER = re.compile(r"bar(?:rier)?(?:\.cta)?\.(?:sync|(?P<arrives>arrive))(?:\.aligned)?")
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarpBarrier:
-    """A barrier for all threads of a block (9.7.13.1): its number, and for how many it says it is.
-
-    It may join a predicate over the threads, in the way of a name, and write that to a register.
-    """
+class WarpBarrier(NamedTuple):
+    """A barrier for all threads of a block (9.7.13.1): its number, and its size."""
 
     number: Source
-    count: Source | None
-    held: Source | None
-    name: str
-    target: str
+    threads: Source | None
     arrives: bool  # those who come there go on at once
-
-    def pass_through(self, warps: WarpState, mask: Mask) -> None:
-        """Let the threads of a mask, all of some blocks, go on."""
-        through = warps.all_of(mask)
-        if self.count is not None:
-            wrong = through & (self.count(warps) != warps.threads)
-            if wrong.any():
-                said = "a barrier for another number of threads than the "
-                said += f"{warps.threads} of the block"
-                refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
-        if self.held is None:
-            return
-        held = np.broadcast_to(self.held(warps), through.shape)
-        for block in np.unique(warps.blocks):
-            those = through & (warps.blocks == block)
-            if those.any():
-                warps.write(self.target, _JOINED[self.name](held[those]), those)
 
 
 def barrier(operands: OperandReader) -> WarpBarrier | None:
@@ -122,17 +82,11 @@ def barrier(operands: OperandReader) -> WarpBarrier | None:
     match = _BARRIER.fullmatch(operands.instruction.opcode)
     if match is None:
         return None
-    name, arrives = match["count"] or match["op"] or "", match["arrives"] is not None
-    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
-    target, held = SINK, None
-    if name:
-        target = operands.destination(given.pop(0), 32 if match["count"] else 1)
-        held = operands.source(given.pop(), 1)
-    number, *counts = (operands.source(each, 32) for each in given)
-    count = counts[0] if counts else None
-    return WarpBarrier(
-        number=number, count=count, held=held, name=name, target=target, arrives=arrives
+    arrives = match["arrives"] is not None
+    number, *counts = (
+        operands.source(each, 32) for each in operands.expect(*((2,) if arrives else (1, 2)))
     )
+    return WarpBarrier(number, counts[0] if counts else None, arrives)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -155,7 +109,6 @@ class Step:
 class DecodedKernel:
     """An entry that can run."""
 
-    name: str
     steps: tuple[Step, ...]
     parameters: tuple[tuple[int, int], ...]  # offset in bytes, and bits
     static: Static
@@ -186,18 +139,14 @@ class _Linker:
             end += parameter.size
         self._expand(entry, "", 0, bound, ())
         steps = tuple(self._steps)
-        ends = {
-            index
-            for index, step in enumerate(steps)
-            if not (step.guard or step.operation or step.goals or step.waits)
-        }
+        ends = [not (step.guard or step.operation or step.goals or step.waits) for step in steps]
         for step in steps:
             # Who goes to an end is gone at once, and not waited for until all others come there.
-            step.goals = tuple(len(steps) if goal in ends else goal for goal in step.goals)
+            step.goals = tuple(
+                len(steps) if goal < len(steps) and ends[goal] else goal for goal in step.goals
+            )
         static = self._statics.static(self._local_bytes)
-        return DecodedKernel(
-            name=entry.name, steps=steps, parameters=tuple(parameters), static=static
-        )
+        return DecodedKernel(steps=steps, parameters=tuple(parameters), static=static)
 
     def _step(self, line: int, **fields: Any) -> Step:
         """Put a step behind those that are there."""

@@ -46,6 +46,7 @@ STEP_SECONDS = 1e-5
 """The same of a larger launch, for each warp, each step of the kernel and each image that a warp
 takes: 2.6e-6 s at most in 44 launches of a preflight on two cores with seven processes, 2026-11-27.
 """
+_LAST_BARRIER = 15  # number of a barrier of a block (PTX ISA 9.7.13.1)
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
 
@@ -79,9 +80,8 @@ class _Threads:
             self._at = np.where(warps.places < warps.threads, 0, self._end)
         self._together = 0
         self._waiting: Flags | None = None  # like `_at`: who cannot go on alone
-        self._arrived, self._numbers = np.zeros((2, LANES, warps.indices.size), np.int64)
-        """Barriers that each thread was at since some did not wait there, and the number of the
-        last at which it did not; by their warps in the launch."""
+        self._came: dict[int, Flags] = {}  # by barriers: who of the launch has come there
+        self._number = np.full((LANES, warps.indices.size), -1)  # of the one where each waits
 
     def run(self) -> None:
         """Execute until all threads have exited."""
@@ -180,19 +180,16 @@ class _Threads:
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
         warps, barrier = self._warps, step.barrier
-        if here is None and self._arrived.any():
+        if here is None and any(came.any() for came in self._came.values()):
             here = np.ones((1, warps.indices.size), np.bool_)
         if here is None:
             if barrier is not None:
+                self._check_count(barrier, None)
                 warps.memory.synchronised(None, waited=not barrier.arrives)
-                barrier.pass_through(warps, None)
             self._together = index + 1
             return
         if barrier is not None:
-            if barrier.arrives:
-                self._arrive(barrier, index, here)
-            else:
-                self._wait_for_block(here)
+            self._come(barrier, index, here)
             return
         at = self._apart()
         come = at == index
@@ -216,72 +213,47 @@ class _Threads:
         waiting = (np.broadcast_to(waiting, self._apart().shape) | held) & ~released
         self._waiting = waiting if waiting.any() else None
 
-    def _wait_for_block(self, here: Flags) -> None:
-        """Let threads wait at a barrier, or go on where all of their block have come to one."""
-        at, warps = self._apart(), self._warps
-        barriers = np.array([step.waits is Waits.BLOCK for step in self._steps] + [False])
-        waiting = here if self._waiting is None else self._waiting | here
-        stopped = waiting & barriers[np.minimum(at, self._end)]
-        arrived = self._arrived[:, warps.indices]
-        if arrived.any():
-            self._at = at = np.broadcast_to(at, arrived.shape).copy()
-            stopped = np.broadcast_to(stopped, arrived.shape)
+    def _come(self, barrier: WarpBarrier, index: int, here: Flags) -> None:
+        """Let threads wait at a barrier, or arrive; those go on of whose block all have come."""
+        warps, those = self._warps, self._warps.all_of(here)
+        self._at = at = np.broadcast_to(self._apart(), those.shape).copy()
+        numbers = np.broadcast_to(barrier.number(warps), those.shape)
+        if (beyond := those & (numbers > _LAST_BARRIER)).any():
+            said = f"barriers have the numbers 0 to {_LAST_BARRIER}"
+            refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(beyond))
+        self._check_count(barrier, those)
+        if barrier.arrives:
+            warps.memory.synchronised(those, waited=False)
+            at[those] = index + 1
         else:
-            arrived = arrived[: at.shape[0]]
+            own = self._number[:, warps.indices]
+            self._number[:, warps.indices] = np.where(those, numbers, own)
+            self._hold(those, np.zeros_like(those))
         blocks, order = np.unique(warps.blocks, return_inverse=True)
-        # Barriers that all of a block have come to.
-        common = np.full(blocks.size, _NOWHERE)
-        came = np.where(at >= self._end, _NOWHERE, arrived + stopped)
-        np.minimum.at(common, order, came.min(axis=0))
-        released = stopped & (arrived < common[order][None])
-        warps.memory.synchronised(released, waited=True)
-        self._check_numbers(at, released, arrived == common[order][None])
-        for index in np.unique(at[released]).tolist():
-            step, those = self._steps[index], released & (at == index)
-            assert step.barrier is not None
-            elsewhere = released & ~those & np.isin(order, order[those.any(axis=0)])
-            if step.barrier.held is not None and elsewhere.any():
-                said = "threads of a block are at other barriers than the one that joins their "
-                names = warps.names(elsewhere)
-                refuse(TrapKind.DIVERGENT, step.line, f"{said}predicates", names)
-            warps.line = step.line
-            step.barrier.pass_through(warps, those)
-        at[released] += 1
-        if self._arrived.any():
-            self._arrived[:, warps.indices] += released
-        self._hold(here, released)
+        for number in np.unique(numbers[those]).tolist():
+            came = self._came.setdefault(number, np.zeros(self._number.shape, np.bool_))
+            now = came[:, warps.indices] | (those & (numbers == number))
+            full = np.ones(blocks.size, np.bool_)
+            np.logical_and.at(full, order, (now | (at >= self._end)).all(axis=0))
+            released = now & full[order]
+            came[:, warps.indices] = now & ~released
+            own = self._number[:, warps.indices]
+            released &= own == number
+            self._number[:, warps.indices] = np.where(released, -1, own)
+            if released.any():
+                warps.memory.synchronised(released, waited=True)
+                at[released] += 1
+                self._hold(np.zeros_like(released), released)
 
-    def _arrive(self, barrier: WarpBarrier, index: int, here: Flags) -> None:
-        """Let threads go on that others wait for at a barrier, who need not wait for those."""
+    def _check_count(self, barrier: WarpBarrier, mask: Mask) -> None:
+        """Refuse a barrier that is for another number of threads than the block has."""
         warps = self._warps
-        those = warps.all_of(here)
-        barrier.pass_through(warps, those)
-        warps.memory.synchronised(those, waited=False)
-        self._arrived[:, warps.indices] += those
-        numbers = self._numbers[:, warps.indices]
-        self._numbers[:, warps.indices] = np.where(those, barrier.number(warps), numbers)
-        self._move(here, index + 1)
-
-    def _check_numbers(self, at: Places, released: Flags, before: Flags) -> None:
-        """Refuse threads of a block that wait at barriers of different numbers, for ever.
-
-        Those `before` them have arrived at the barrier that the others wait at.
-        """
-        warps = self._warps
-        numbers = self._numbers[: at.shape[0], warps.indices].copy()
-        for index in np.unique(at[released]):
-            barrier = self._steps[index].barrier
-            assert barrier is not None
-            numbers = np.where(at == index, barrier.number(warps), numbers)
-        blocks = np.broadcast_to(warps.blocks, at.shape)
-        going = np.isin(warps.blocks, warps.blocks[released.any(axis=0)])
-        seen = released | (before & going)
-        pairs = np.unique(np.stack((blocks[seen], numbers[seen])), axis=1)[0]
-        if (apart := pairs[1:][pairs[1:] == pairs[:-1]]).size:
-            bad = released & (warps.blocks == apart[0])
-            said = "threads of a block wait at barriers of different numbers, for each other"
-            line = self._steps[at[bad].min()].line
-            refuse(TrapKind.DIVERGENT, line, said, warps.names(bad))
+        if barrier.threads is None:
+            return
+        wrong = warps.all_of(mask) & (barrier.threads(warps) != warps.threads)
+        if wrong.any():
+            said = f"a barrier for another number of threads than the {warps.threads} of the block"
+            refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
 
     def _gather(self) -> None:
         """Forget warps that have exited, and keep no more places than differ."""

@@ -43,16 +43,10 @@ from runners.simulated.warps import (
 
 SINK = "_"
 """Name of a destination that is not wanted (PTX ISA 6.4.3)."""
-_LARGEST = {
-    Space.SHARED: (LARGEST_SHARED, TrapKind.ILLEGAL),
-    # CUDA C++ Programming Guide, Technical Specifications.
-    Space.CONST: (0x1_0000, TrapKind.ILLEGAL),
-    # What the simulated device has of the others: it keeps 32 times as much local memory for each
-    # image. A device has 512 KiB of it for a thread, and gigabytes of global memory.
-    Space.GLOBAL: (1 << 26, TrapKind.UNSUPPORTED),
-    Space.LOCAL: (1 << 14, TrapKind.UNSUPPORTED),
-}
-"""Bytes of the variables in a space, and why there are no more."""
+_LARGEST = {Space.SHARED: LARGEST_SHARED, Space.CONST: 1 << 16, Space.GLOBAL: 1 << 26}
+_LARGEST[Space.LOCAL] = 1 << 14
+"""Bytes of the variables in a space. Of shared memory and constants a device has no more (CUDA C++
+Programming Guide, Technical Specifications); of the others the simulated one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,10 +83,9 @@ def _float_bits(given: ImmediateText, bits: int) -> int:
 def _behind(end: int, variable: Variable, space: Space) -> int:
     """Return where a variable begins that lies behind the others of its space."""
     offset = -(-end // variable.alignment) * variable.alignment
-    largest, kind = _LARGEST[space]
-    if offset + variable.size > largest:
+    if offset + variable.size > _LARGEST[space]:
         said = f"{variable.name} makes {offset + variable.size} bytes of {space} memory; there are "
-        refuse(kind, variable.line, f"{said}{largest}")
+        refuse(TrapKind.UNSUPPORTED, variable.line, f"{said}{_LARGEST[space]}")
     return offset
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_rooms import ROOT
 
-from runners.wheels import WHEELS
+from runners.toolchains import WHEELS
 from strategies import instructions
 from strategies.programs import GENERATOR_VERSION
 

@@ -191,17 +191,6 @@ def test_a_file_that_may_not_be_read_is_reported(
     assert "Permission denied" in problem.sentence
 
 
-def test_a_quick_scan_sees_files_that_are_gone_or_cut_off(whole: Corpus, tmp_path: Path) -> None:
-    harms: list[Callable[[Path], object]] = [Path.unlink, lambda path: path.write_bytes(b"")]
-    for harm in harms:
-        corpus = Corpus(tmp_path / "copy", "test")
-        shutil.copytree(whole.path, corpus.path)
-        harm(only_folder(corpus) / "images.npy")
-        (found,) = corpus.scan(checksums=False)
-        assert isinstance(found, Problem)
-        shutil.rmtree(corpus.path)
-
-
 def test_what_is_being_written_is_no_problem(corpus: Corpus) -> None:
     with durable.workspace(corpus.findings):
         assert list(corpus.scan()) == []

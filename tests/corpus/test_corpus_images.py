@@ -20,7 +20,7 @@ ARRAYS = st.sampled_from(["u1", "i1", "<u2", "<u4", ">u4", "<u8", "<i4", "<f8"])
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(array=ARRAYS)
 def test_an_array_is_read_back_bit_for_bit(array: NDArray[Any]) -> None:
     with TemporaryDirectory() as folder:

@@ -16,12 +16,6 @@ def test_opening_again_keeps_everything(corpus: Corpus) -> None:
     assert (tree(again), again.generator) == (before, "test")
 
 
-def test_a_folder_under_version_control_with_a_readme_becomes_a_corpus(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "README.md").write_text("what we found")
-    create_corpus(tmp_path, generator="test")
-
-
 def test_a_corpus_without_its_empty_folders_works(corpus: Corpus) -> None:
     # As git leaves it: empty folders are not cloned.
     corpus.findings.rmdir()

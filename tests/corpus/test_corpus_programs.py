@@ -155,7 +155,7 @@ def places(document: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(program=programs(Focus(), module=Module.named(), forms=FORMS), data=st.data())
 def test_a_mutated_program_is_read_or_refused(program: Program, data: st.DataObject) -> None:
     changed = json.loads(encode_program(program))

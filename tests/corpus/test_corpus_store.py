@@ -1,7 +1,6 @@
 """A corpus gives back what it was given, once, whoever else writes."""
 
 import json
-import shutil
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,6 @@ from corpus_cases import (
     cases,
     changed,
     file_sets,
-    moments,
     new_corpus,
     only_folder,
     replaced,
@@ -56,18 +54,6 @@ def test_what_was_added_is_read_back(case: Case, files: dict[str, bytes]) -> Non
         assert (saved.new, saved.path) == (True, entry.path)
 
 
-@ON_DISK
-@given(case=cases(), files=file_sets(), later=moments())
-def test_adding_twice_changes_nothing(case: Case, files: dict[str, bytes], later: datetime) -> None:
-    with TemporaryDirectory() as folder:
-        corpus = new_corpus(folder)
-        first = corpus.add(case, files)
-        before = tree(corpus)
-        again = corpus.add(changed(case, created=later), files)
-        assert (again.id, again.new) == (first.id, False)
-        assert tree(corpus) == before
-
-
 @given(case=cases(), files=file_sets(), data=st.data())
 def test_an_id_does_not_depend_on_when_or_how_it_was_found(
     case: Case, files: dict[str, bytes], data: st.DataObject
@@ -104,16 +90,6 @@ def test_an_id_does_not_depend_on_when_or_how_it_was_found(
 )
 def test_an_id_depends_on_what_was_found(fields: dict[str, Any]) -> None:
     assert finding_id(changed(CASE, **fields), {}) != finding_id(CASE, {})
-
-
-def test_an_id_depends_on_the_files_and_their_names() -> None:
-    one, other = digest(b"1"), digest(b"2")
-    ids = {
-        finding_id(CASE, digests)
-        for digests in ({}, {"a": one}, {"a": other}, {"b": one}, {"a": one, "b": other},
-                        {"a": other, "b": one})
-    }  # fmt: skip
-    assert len(ids) == 6
 
 
 def test_ids_stay_what_they_are_from_one_version_to_the_next() -> None:
@@ -270,14 +246,4 @@ def test_a_campaign_that_writes_at_the_same_moment_does_no_harm(
     assert saved.new is new
     found = list(corpus.scan())
     assert all(isinstance(one, Entry) for one in found)
-    assert corpus.get(saved.id).files() == FILES
-
-
-def test_a_finding_that_lies_in_two_folders_is_shown_once(corpus: Corpus) -> None:
-    # Two campaigns, one that adds and one that tidies, can leave it so.
-    saved = corpus.add(CASE, FILES)
-    shutil.copytree(saved.path, corpus.raw / saved.id)
-    assert [entry.id for entry in corpus.entries()] == [saved.id]
-    settle(corpus)
-    assert list(corpus.raw.iterdir()) == []
     assert corpus.get(saved.id).files() == FILES

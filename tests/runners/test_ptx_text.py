@@ -16,8 +16,7 @@ from runners.assemblers.assembler import Assembler
 from runners.compilers import FoundCompiler, select
 from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
-from runners.toolchains import ToolOrigin
-from runners.wheels import RELEASES
+from runners.toolchains import RELEASES, ToolOrigin
 from strategies.matrices import buffers_of, single_instruction
 
 

@@ -12,7 +12,16 @@ from value_runs import campaign, entries
 from corpus import Kind
 from fuzz.checks.examining import ON_A_GPU
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Ran, Trouble
+from runners.protocol import (
+    Collected,
+    Compiled,
+    Failure,
+    ForwardingRunner,
+    Images,
+    Pending,
+    Ran,
+    Trouble,
+)  # fmt: skip
 
 _APART = (
     r"s/wmma\.mma[^;]*;/{ .reg .pred %half; .reg .b32 %who; mov.u32 %who, %laneid; "
@@ -23,23 +32,14 @@ _APART = (
 class _Gpu(ForwardingRunner):
     """A device that says nothing of lanes: it hangs."""
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Gpu.Done:
-        return self.Done(self.run(compiled, images, entry=entry))
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         ran = super().run(compiled, images, entry=entry)
         if isinstance(ran, Failure) and ran.trouble is Trouble.DIVERGENCE:
             return Failure(trouble=Trouble.HANG, message="it did not end within 10 s")
         return ran
-
-    class Done:
-        """A batch that has run."""
-
-        def __init__(self, ran: Ran | Failure) -> None:
-            self._ran = ran
-
-        def collect(self) -> Ran | Failure:
-            return self._ran
 
 
 @pytest.fixture

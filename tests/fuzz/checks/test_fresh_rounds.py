@@ -23,7 +23,7 @@ from corpus import Kind
 from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
-from fuzz.checks import fresh_rounds
+from fuzz.checks import programs
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
@@ -85,15 +85,15 @@ class Trapping(SimulatedRunner):
 
 
 def sound(choice: RunnerChoice) -> SimulatedRunner:
-    return SimulatedRunner(layout_seed=choice.layout)
+    return SimulatedRunner()
 
 
 def defective(choice: RunnerChoice) -> Defective:
-    return Defective(layout_seed=choice.layout)
+    return Defective()
 
 
 def trapping(choice: RunnerChoice) -> Trapping:
-    return Trapping(layout_seed=choice.layout)
+    return Trapping()
 
 
 def check_of(maker: Any) -> Programs:
@@ -239,23 +239,14 @@ def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut() -> None:
 
 
 class Told:
-    """A reference that is wrong in some way.
+    """A reference that is wrong about a comparison, by `says`, or flips a bit of what it fills."""
 
-    Parameters
-    ----------
-    says
-        What it makes of a comparison; None: that is right.
-    fills
-        What it makes of images.
-    """
-
-    def __init__(self, right: HostReference, says: Any = None, fills: Any = None) -> None:
-        self._right, self._says, self._fills = right, says, fills
+    def __init__(self, right: HostReference, says: Any = None, flips: int = 0) -> None:
+        self._right, self._says, self._flips = right, says, flips
 
     def fill(self, *given: Any) -> Images:
         images = self._right.fill(*given)
-        if self._fills is not None:
-            self._fills(images)
+        images[:, 0] ^= self._flips
         return images
 
     def compare(self, encoded: Encoded, before: Images, after: Images, first: int) -> Compared:
@@ -274,7 +265,7 @@ def says_that_all_agree(found: Compared, first: int) -> Compared:
 
 def told(monkeypatch: pytest.MonkeyPatch, reference: Told) -> None:
     monkeypatch.setattr(simulated_runner, "host_reference", lambda: reference)
-    monkeypatch.setattr(fresh_rounds, "SAMPLED", 7)
+    monkeypatch.setattr(programs, "SAMPLED", 7)
 
 
 def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
@@ -345,17 +336,14 @@ def test_a_sample_of_what_agrees_shows_a_reference_that_is_wrong_like_the_device
 def test_contents_that_the_device_makes_otherwise_are_seen_in_the_sample(
     built: HostReference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fills(images: Images) -> None:
-        images[:, 0] ^= 1
-
-    told(monkeypatch, Told(built, None, fills))
+    told(monkeypatch, Told(built, flips=1))
     (report,) = reports(sound)
     assert not report.suspects
     assert any(words[0] == "reference wrong" for words in counts_of([report]))
 
 
 def test_an_image_at_which_the_device_stops_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fresh_rounds, "_ISOLATED", 4)
+    monkeypatch.setattr(programs, "_ISOLATED", 4)
     made = reports(trapping)
     assert counts_of(made)["failed",] > 0
     ((_, number, image),) = shown(made)
@@ -374,7 +362,7 @@ def test_an_image_that_ends_a_run_is_among_those_that_are_looked_at(first, count
         assert first <= start < start + some <= first + count
         return not any(start <= first + one < start + some for one in bad)
 
-    found = fresh_rounds.narrowed(runs, first, count, enough)
+    found = programs.narrowed(runs, first, count, enough)
     there = {first + one for one in bad if one < count}
     assert len(found) <= enough
     assert not there or there & set(found)

@@ -134,7 +134,7 @@ def campaign(
         known=Known(entries=()),
         observer=Nobody(),
         store=store,
-        state=store.load()[0] if resumed else None,
+        state=store.load() if resumed else None,
     )
 
 

@@ -16,11 +16,10 @@ from fuzz.findings.case import Evidence
 from fuzz.findings.families import (
     Bucket,
     WrongImages,
-    bucket_of_difference,
     bucket_of_failure,
     core_of,
 )
-from fuzz.findings.verdicts import Subject, differences
+from fuzz.findings.verdicts import Subject
 from fuzz.kinds import sentence
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
@@ -64,17 +63,6 @@ def _moved(step, names):
         return step
     place = step.memory.place
     return step.changed(place=replace(place, buffer=names[place.buffer]))
-
-
-def test_bytes_outside_of_the_result_are_told_apart_from_values() -> None:
-    program = multiplication(half())
-    expected = execute(program, contents(program, 1)).images[0]
-    for byte, outside in ((program.offset("gd"), False), (program.offset("ga"), True)):
-        actual = expected.copy()
-        actual[byte] ^= 1
-        found = differences(program, expected, actual)
-        bucket = bucket_of_difference(Kind.VIOLATION, half(), outside=found.outside)
-        assert (bucket.identity.condition != "") is found.outside is outside
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def answer(entry: Entry, runner: Rare, times: int) -> Answer:
     return asked(partial(probe, runner, subject), times=times)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(times=st.integers(1, 5000), rate=st.sampled_from([0, 1e-3, 0.3, 1]))
 def test_each_execution_is_a_run_however_many_there_are_at_once(
     entry: Entry, times: int, rate: float
@@ -82,7 +82,7 @@ def test_once_in_a_thousand_is_found_in_as_many_runs_as_its_rate_asks_for(entry:
     found = answer(entry, Rare(entry, 1e-3), repeats_for(1e-3))
     assert found.bad
     assert found.flaky
-    assert answer(entry, Rare(entry, 0), 100_000).executions == 100_000
+    assert answer(entry, Rare(entry, 0), 20_000).executions == 20_000
 
 
 @pytest.mark.parametrize("rate", [0, 1e-3, 1 / 20, 1])
@@ -119,5 +119,5 @@ def test_a_finding_that_did_not_come_again_is_told_with_its_rate(entry: Entry, r
 
 
 def test_what_so_many_runs_show_is_what_they_do_not_miss() -> None:
-    for runs in (1, 2, 1000, 100_000):
+    for runs in (1, 2, 1000, 20_000):
         assert (1 - shown_by(runs)) ** runs == pytest.approx(0.05)

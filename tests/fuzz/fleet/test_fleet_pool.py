@@ -157,7 +157,7 @@ def outcome(
     with CampaignStore(corpus.path) as store, FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
-            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load()[0],
+            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load(),
         )  # fmt: skip
         status = campaign.run()
     families = {(one.bucket.key, one.cases, one.kind) for one in status.families}
@@ -190,28 +190,6 @@ def test_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path / "many", cluster, deeds, 40) == alone
     # The rounds that were lost with a node were given again, to others.
     assert len(cluster.actors) > 10
-
-
-@pytest.mark.usefixtures("_quick")
-def test_a_campaign_waits_for_nodes_when_all_are_gone(tmp_path: Path) -> None:
-    cluster = FakeCluster([1, 1], host_of(Answering))
-    looks = []
-
-    def go() -> None:
-        for node in list(cluster.nodes):
-            cluster.remove(node)
-
-    real = cluster.places
-
-    def places() -> int:
-        looks.append(len(cluster.nodes))
-        if looks.count(0) > 3 and not cluster.nodes:
-            cluster.add(7, 1)
-        return real()
-
-    cluster.places = places  # type: ignore[method-assign]
-    assert outcome(tmp_path, cluster, {5: go}, 12)[2][3] == 12
-    assert 0 in looks
 
 
 class Recording:

@@ -6,9 +6,6 @@ import importlib.util
 import os
 import random
 import socket
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -45,9 +42,6 @@ CHECK = Programs(
     seed=11,
     selection=Selection(pattern="*m8n8k4*"),
 )
-
-_PORT = 25100
-"""Of Ray's client: beside those that Ray takes for its workers (10002 to 19999)."""
 
 
 class Nodes:
@@ -103,7 +97,7 @@ def campaign(
     with CampaignStore(corpus.path) as store:
         return Campaign(
             pool, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
-            known=Known(entries=()), observer=observer, store=store, state=store.load()[0],
+            known=Known(entries=()), observer=observer, store=store, state=store.load(),
         ).run()  # fmt: skip
 
 
@@ -162,55 +156,6 @@ def test_a_head_that_is_silent_for_long_ends_the_campaign(monkeypatch: pytest.Mo
     said = rf"its head, 127\.0\.0\.1:{port}, has not answered for 0 s: .*--resume goes on"
     with pytest.raises(InfrastructureError, match=said):
         cluster.answers()
-
-
-def wait_for(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    for _ in range(120):
-        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-            return
-        time.sleep(0.5)
-    pytest.fail(f"nobody answers at {address}")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("grpc") is None,
-    reason="Ray's client is not installed (the extra `fleet`: ray[client])",
-)
-def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
-    ray = [sys.executable, "-m", "ray.scripts.scripts"]
-    home = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
-    home["RAY_AUTH_MODE"] = "token"
-    stranger = {**home, "HOME": str(tmp_path / "stranger")}
-    address = f"127.0.0.1:{_PORT}"
-    subprocess.run([*ray, "get-auth-token", "--generate"], env=home, check=True, timeout=60)
-    head = subprocess.Popen(
-        [*ray, "start", "--head", "--block", f"--port={_PORT - 1}", "--num-cpus=2",
-         f"--ray-client-server-port={_PORT}", "--include-dashboard=false"],
-        env=home,
-    )  # fmt: skip
-    try:
-        wait_for(address)
-        ended = [
-            subprocess.run(
-                [sys.executable, "-m", "fuzz", "run", "--runner=sim", f"--fleet={fleet}",
-                 "--gpus=1", "--cases=20", f"--corpus={tmp_path / f'corpus{number}'}"],
-                env=variables, timeout=180, capture_output=True, text=True,
-            )
-            for number, (fleet, variables) in enumerate(
-                [(f"ray://{address}", home), (f"127.0.0.1:{_PORT - 1}", home),
-                 (f"127.0.0.1:{_PORT - 1}", stranger)]
-            )
-        ]  # fmt: skip
-    finally:
-        head.terminate()
-        head.wait(timeout=60)
-    for one in ended[:2]:
-        assert one.returncode == 0, one.stderr
-        assert "20 images compared" in one.stdout
-    assert ended[2].returncode == 3
-    assert "RAY_AUTH_MODE=token and the RAY_AUTH_TOKEN" in ended[2].stderr
 
 
 class Changing:

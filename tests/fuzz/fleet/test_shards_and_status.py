@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from command_line import warpfuzz
 from corpus import create_corpus
 from fuzz.campaign.campaign import campaign_options
 from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.status import CampaignStatus, FoundRow, Life, read_figures
+from fuzz.campaign.status import Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
-from fuzz.checks.protocol import CheckWords, RoundJob, Shard
+from fuzz.checks.protocol import RoundJob, Shard
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import Selection
@@ -71,23 +70,6 @@ def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
     return folder
 
 
-def test_who_was_killed_on_another_host_is_told_by_its_silence_alone(tmp_path: Path) -> None:
-    folder = written(tmp_path, stopped="")
-    lock = folder / "campaign" / "lock"
-    with subprocess.Popen(["true"]) as gone:
-        pass
-    here = lock.read_text().partition("\n")[2]
-    for text, life in {
-        f"{gone.pid}\n{here}": Life.SILENT,
-        f"{gone.pid}\n": Life.RUNNING,
-        f"{gone.pid}\nanother pid:[1]\n": Life.RUNNING,
-        f"{10**30}\n{here}": Life.RUNNING,
-        f"{os.getpid()}\n{here}": Life.RUNNING,
-    }.items():
-        lock.write_text(text)
-        assert read_figures(folder).life is life
-
-
 def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> None:
     running = written(tmp_path / "running", stopped="")
     written(tmp_path / "ended", stopped="budget spent")
@@ -118,14 +100,3 @@ def test_a_summary_of_something_else_gets_a_sentence(tmp_path: Path, content: by
     (corpus / "campaign" / "summary.json").write_bytes(content)
     with pytest.raises(InfrastructureError, match=r"summary\.json cannot be used"):
         read_figures(corpus)
-
-
-def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
-    def row(title: str, group: str = "", **more: bool) -> FoundRow:
-        return FoundRow(verdict="violation", title=title, family=group, **more)
-
-    rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
-    words = CheckWords(subject="", where="", case="case", agreement="", nothing_compared="")
-    told = CampaignStatus(words=words, cases=1, seconds=1, rounds=1, seed=1, stopped="", rows=rows)
-    assert sorted(one.title for one in told.of_causes(known=False)) == ["a", "b", "d", "e"]
-    assert [one.title for one in told.of_causes(known=True)] == ["k"]

@@ -229,7 +229,7 @@ REFUSED = {
         SUM + STORED, {}, "an address of the parameters x, y, and nothing says",
     ),
     "one apart from the other": (APART, {}, "the parameters x, y"),
-    "an address of other memory": (SHARED, {}, "not run the kernel.* generic address of other"),
+    "an address of other memory": (SHARED, {}, "not run the kernel.*of shared memory"),
     "a buffer that is too small": (
         FAR, {one: BufferRow(bytes=512) for one in "xy"}, "a buffer may be too small",
     ),

@@ -102,8 +102,8 @@ def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, cha
 @pytest.mark.parametrize(
     ("fault", "types"),
     [
-        ("accumulator-lost-in-floats", TF32),
-        *slow([("k-tail-dropped", WIDE), ("invalid-is-zero", WIDE)]),
+        ("invalid-is-zero", WIDE),
+        *slow([("k-tail-dropped", WIDE), ("accumulator-lost-in-floats", TF32)]),
     ],
 )
 def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
@@ -157,7 +157,7 @@ def test_the_f64_unit_is_recovered_and_so_is_what_is_changed_in_it(fault, change
     assert others == (["nan"] if fault == "f64-not-fused" else [])
 
 
-@pytest.mark.parametrize("fault", ["f64-summed-in-pairs", "f64-k-tail-dropped"])
+@pytest.mark.parametrize("fault", ["f64-k-tail-dropped"])
 def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
     found = doubles_of(damaged(fault, chip_of("sm_90").doubles))
     assert not found.figures

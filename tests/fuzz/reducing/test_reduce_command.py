@@ -132,10 +132,6 @@ def test_what_is_not_shown_is_said_with_what_is(folder: Path, what: str) -> None
 REFUSED = {
     "nothing to keep": ((), "none of them given"),
     "two things to keep": (("--crash", "--command", "true"), "2 of them given"),
-    "an option of another way": (("--crash", "--launch", "a"), "--launch is of another way to say"),
-    "memory of no process": (("--differs", "--memory", 100), "--memory is of another way to say"),
-    "no time": (("--crash", "--time", "soon"), "'soon' is not a duration"),
-    "no folder for it": (("--crash", "--output", "no/a"), "--output no/a cannot be written"),
     "no compiler": (("--crash", "--compiler", "bin/none"), "there is no file bin/none"),
     "a difference of nothing": (("--differs", "--runner", "sim"), "with what a --ptx-pass"),
 }  # fmt: skip
@@ -152,7 +148,7 @@ def test_bad_input_is_a_sentence(folder: Path, what: str) -> None:
 def test_a_signal_writes_the_smallest_so_far(folder: Path) -> None:
     words = ("--message", "C1234", "--compiler", folder / "bin" / "ptxas", "--json")
     with started(folder, "reduce", "module.ptx", *words, PACE="0.3") as command:
-        time.sleep(6)
+        time.sleep(4)
         command.send_signal(signal.SIGTERM)
         ended = command.ended(60)
     assert ended.code == 128 + signal.SIGTERM, ended.err
@@ -189,8 +185,6 @@ def test_a_difference_stays_one_with_its_launch(folder: Path) -> None:
     assert "xor" not in left
     assert "block = [1, 1, 1]" in (folder / "k.small.toml").read_text()
     assert ended.summary["see"].startswith("warpfuzz judge k.small.ptx --launch k.small.toml")
-    same = warpfuzz(folder, "reduce", "k.ptx", "--differs", "--runner", "sim", "--ptx-pass", "cat")
-    assert (same.code, "shows no build that is wrong" in same.err) == (3, True)
 
 
 def test_the_command_of_the_page_is_taken(folder: Path) -> None:

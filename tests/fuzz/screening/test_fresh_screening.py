@@ -21,8 +21,7 @@ from fuzz.screening.screen import ScreenRun, Sighting
 from fuzz.screening.sets import candidates, describe, set_program
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
-from runners.protocol import Collected, Compiled, Failure, Images, Ran, Trouble
-from runners.reference.fresh import FreshWork, PendingFresh
+from runners.protocol import Collected, Compiled, Failure, Images, Ran
 from runners.screening import References, Screened, Screening
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand
@@ -67,18 +66,6 @@ class WrongOnce(SimulatedRunner):
         self.is_right, wrong = True, ran.images.copy()
         wrong[ran.sms.tolist().index(WRONG), -1] ^= 1
         return replace(ran, images=wrong)
-
-
-class HangsAlone(Defective):
-    """The same, which hangs when one image is run by itself."""
-
-    def fresh(
-        self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
-    ) -> PendingFresh:
-        pending = super().fresh(compiled, work, entry=entry)
-        if work.count > 1:
-            return pending
-        return Collected(outcome=Failure(trouble=Trouble.HANG, message="it does not end"))
 
 
 class Miscompiled(SimulatedRunner):
@@ -177,16 +164,6 @@ def test_one_wrong_image_that_never_comes_again_is_a_finding_of_its_multiprocess
     assert found.case.kind is Kind.FLAKY
     assert f"multiprocessor {WRONG} of GPU 3" in found.title
     assert f"on multiprocessor {WRONG}" in found.sentence
-
-
-def test_an_image_that_hangs_by_itself_is_held_against_its_program() -> None:
-    with screening(lambda choice: HangsAlone()) as (screen, sightings):
-        while not sightings:
-            screen.step()
-        screen.finish()
-    item = sightings[0].item
-    assert [one.trouble for one in item.failures] == [Trouble.HANG]
-    assert screen.tally.faulty.tolist() == [WRONG]
 
 
 @pytest.mark.parametrize("period", [8, 256])

@@ -38,7 +38,7 @@ def checked(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "ended"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1)], ids=lambda code: str(code)
+    ("code", "ended"), [(0, 0), (1, 1), (3, 0), (4, 1)], ids=lambda code: str(code)
 )
 def test_the_prolog_drains_for_a_gpu_that_is_wrong_or_lost(
     tmp_path: Path, code: int, ended: int

@@ -22,7 +22,7 @@ from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every
 from oracle.program.operands import Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Branch, Loop, product_of
+from oracle.program.steps import product_of
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, ForwardingRunner, Ran
@@ -41,7 +41,6 @@ ALONE, TESTP, SET = (
 )
 BEFORE = programs(Focus(features=frozenset({Has.LANES_BEFORE})), module=MODULE, forms=FORMS)
 ROWS = programs(Focus(features=frozenset({Has.ROWS_COMPUTED})), module=MODULE, forms=FORMS)
-BEHIND = programs(Focus(features=frozenset({Has.LANES_BEHIND})), module=MODULE, forms=FORMS)
 
 
 class Rewriting(ForwardingRunner):
@@ -91,13 +90,11 @@ def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
     ("pattern", "other", "name", "strategy"),
     [
         (r"shf\.r\.wrap\.b32", "shf.r.clamp.b32", "shf.r.wrap.b32", ALONE),
-        pytest.param(r"\bor\.b32", "xor.b32", "or.b32", BEHIND, marks=pytest.mark.slow),
         (r"@!(%p\d+) (?!bra)", r"@\1 ", "a predicate", ALONE),
         # Every ptxas from 12.4 to 13.5 loses a predicate before testp; one name for all of them.
         (r"@!?%p\d+ testp\.", "testp.", "testp/under a predicate", TESTP),
         # Of set with f32 they keep it for a part of what it becomes.
         (r"@!?%p\d+ (set\.\S+\.f32\.)", r"\1", "set.*.f32.*/under a predicate", SET),
-        (r"@!?%p\d+ set\.", "set.", "set/under a predicate", SET),
         # ptxas before 13.1 folds a position of 32 and more to a field of ones.
         (
             r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],",
@@ -105,8 +102,6 @@ def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
             "bfe.s32/with constants",
             ALONE,
         ),
-        # What no other instruction is like.
-        (r"\bfns\.b32", "mad.lo.u32", "fns.b32", ALONE),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
         (r"brev\.b32", "not.b32", "brev.b32", ROWS),
@@ -192,30 +187,10 @@ LEFT = (
         ),
     ),
 )  # fmt: skip
-ANEW = (
-    _assign("setp.lt.f32", "p0", "r0", "r7"),
-    If(
-        predicate="p0",
-        then=(
-            Repeat(
-                count=2, counter="r9", late=True,
-                body=(
-                    If(predicate="p0", then=(_assign("add.s32", "r1", "r1", 5),)),
-                    _assign("not.pred", "p0", "p0"),
-                ),
-            ),
-        ),
-    ),
-)  # fmt: skip
-MERGED = (
-    _assign("lop3.b32", "r8", "r0", "r0", "r7", 0x8),
-    _assign("xor.b32", "r1", "r8", "r7"),
-)
 TOLD = (
     _assign("setp.ne.s32", "p0", 8, "r1"),
     If(predicate="!p0", then=(_assign("add.rn.f16x2", "r1", "r1", "r2"),)),
 )
-NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
 
 
 @pytest.mark.parametrize(
@@ -242,29 +217,14 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             DEAD,
             "setp.*.ftz.f32/under a predicate, in a branch of lanes",
         ),
-        # ptxas merges a lop3 of one register twice and what is done with its result.
-        (
-            r"(lop3\.b32 (%r\d+), (%r\d+), \3, (%r\d+), 0x8;\s+)xor\.b32 (%r\d+), \2, \4;",
-            r"\1and.b32 \5, \4, \3;",
-            MERGED,
-            "lop3.b32 and xor.b32",
-        ),
-        # So it merges one of three times the same constant.
+        # ptxas merges a lop3 of three times the same constant and what is done with its result.
         (
             r"(lop3\.b32 (%r\d+), 0x1, 0x1, 0x1, 0x79;\s+)xor\.b32 (%r\d+), \2, 0x1;",
             r"\1mov.b32 \3, 0xfffffffe;",
             (_assign("lop3.b32", "r8", 1, 1, 1, 0x79), _assign("xor.b32", "r1", "r8", 1)),
             "lop3.b32 and xor.b32/with constants",
         ),
-        # ptxas up to 13.1 takes a predicate that a branch has asked about for the same in a loop
-        # that sets it.
-        (
-            r"(?s)(@!(%p\d+) bra \w+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
-            r"\1",
-            ANEW,
-            "setp.*.f32 and not.pred/in a branch of lanes, in a loop of lanes",
-        ),
-        # It does the same of one with which lanes leave a loop.
+        # ptxas up to 13.1 takes a predicate with which lanes leave a loop for what it was before.
         (
             r"(?s)(@(%p\d+) bra LEFT_\d+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
             r"\1",
@@ -279,13 +239,6 @@ NEVER = If(predicate="p1", then=(_assign("not.b32", "r1", "r1"),))
             r"\1add.u32 \3, \3, 0x80000; \4\3,",
             TOLD,
             "add.rn.f16x2 and setp.*.s32/in a branch of lanes, with constants",
-        ),
-        # A branch that has nothing to do with it is not named.
-        (
-            r"(setp\.\w+\.ftz\.f32 (%p\d+), [^;]+;\s+@!\2 bra \w+;(?:\s+[^@\s][^;]*;)*\s+)@!\2 ",
-            r"\1",
-            (*DEAD, _assign("setp.eq.u32", "p1", "r5", "r5"), NEVER),
-            "setp.*.ftz.f32/under a predicate, in a branch of lanes",
         ),
     ],
 )
@@ -305,17 +258,6 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
 @pytest.mark.parametrize(
     ("code", "pattern", "other", "name"),
     [
-        # No image tells that of most other instructions: both give 0 and 1.
-        (
-            (
-                _assign("max.NaN.f32", "r1", 0, 1),
-                _assign("shr.u64", "d1", 1, "r1"),
-            ),
-            r"((?:add|sub|mul|min|max)\S*f32 (%r\d+), [^;]+;\s+(?:mov\S+ \S+ \w+;\s+)?"
-            r"sh[lr]\.[bsu]64 \S+ \S+ )\2;",
-            r"\1 0;",
-            "max.NaN.f32 and shr.u64",
-        ),
         # In any order, and with a copy before it.
         (
             (
@@ -353,14 +295,6 @@ AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter=
 @pytest.mark.parametrize(
     ("code", "pattern", "other", "name"),
     [
-        # Every ptxas from 12.3 to 13.5 counts down from a constant in a register of the warp.
-        (
-            (COMPARED, THREE, WITHIN, _assign("add.s32", "r1", "r1", "r2")),
-            r"(?s)(mov\.b32 (%r\d+), 0x1;\s[^{}]*bra ENTRY_\d+;.*LEFT_\d+:\s)",
-            r"\1 sub.s32 \2, \2, 1;",
-            "setp.*.u32 and mov.b32 and add.s32 and xor.b32/"
-            "in a loop of lanes entered within its body, with constants",
-        ),
         # Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then.
         (
             (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
@@ -376,27 +310,6 @@ def test_what_is_wrong_together_is_named_by_the_loop(
     step = LaneCode(source="x", count=1, destination="y", results=("r1",), code=code)
     example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
     assert key_of(Rewriting(pattern, other), example.program, example.image) == name
-
-
-@pytest.mark.parametrize("kind", [Loop, Branch])
-def test_a_loop_that_is_wrong_around_one_that_lanes_enter_within_its_body_is_named_with_it(
-    kind: type[Loop | Branch],
-) -> None:
-    """Every ptxas from 11.8 to 13.5 counts its turns for the whole warp, which is apart by then."""
-    step = LaneCode(
-        source="x", count=1, destination="y", results=("r1",),
-        code=(
-            COMPARED, THREE,
-            Repeat(count=2, counter="r2", entry="p0", skipped=1, body=(FIVE, MIXED)),
-        ),
-    )  # fmt: skip
-    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
-    body = (*example.program.steps, Barrier())
-    around = Loop(count=2, body=body) if kind is Loop else Branch(condition=1, then=body)
-    program = replace(example.program, steps=(around,))
-    head = r"LOOP_\d+:" if kind is Loop else r"bra (?:ELSE|DONE)"
-    runner = Rewriting(rf"(?s)({head}.*bra ENTRY_\d+;.*mov\.b32 %y_0, )%r\d+;", r"\1%lane;")
-    assert key_of(runner, program, example.image) == "branch or loop/with a loop of lanes in it"
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:

@@ -5,14 +5,12 @@ ptxas. The fault befalls instructions that contain the word (any instruction, if
 
 none       nothing is wrong
 crash      killed by SIGSEGV while parsing
-late crash killed by SIGSEGV once the module is parsed without an error
 hang       never ends
 inside     rejected with the name of a function of its own
 mumble     ends with a sentence that is no message, and exit code 3
 accept     accepted, whatever it is
 reject     rejected, whatever it is
 passing    the wrong verdict while a campaign judges and isolates it, the right one ever after
-slow       takes 0.2 s for each
 """
 
 # ruff: noqa: PTH102, PTH123 - started thousands of times: pathlib, re and signal take longer than the rest
@@ -37,21 +35,13 @@ def say(text):
     sys.stderr.flush()
 
 
-def crash():
-    import signal
-
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
 def good(text, target, version):
     """Tell whether an instruction is accepted, if the fault lets it come to that."""
     struck = WORD in text
     if struck and FAULT == "crash":
-        crash()
+        os.kill(os.getpid(), 11)  # SIGSEGV
     if struck and FAULT == "hang":
         time.sleep(600)
-    if struck and FAULT == "slow":
-        time.sleep(0.2)
     if struck and FAULT == "mumble":
         say("this is not what an assembler says")
         raise SystemExit(3)
@@ -73,7 +63,7 @@ def is_young(text):
 
 
 def assemble(names, output):
-    bad = late = False
+    bad = False
     for name in names:
         with open(name) as file:
             lines = file.read().split("\n")
@@ -96,13 +86,9 @@ def assemble(names, output):
             elif WORD in text and FAULT == "inside":
                 say(f"fake {name}, line {number}; error   : Call to '__fake_helper' is wrong")
                 bad = True
-            else:
-                late = late or (WORD in text and FAULT == "late crash")
     if bad:
         say("fake fatal   : Ptx assembly aborted due to errors")
         raise SystemExit(255)
-    if late:
-        crash()
     with open(output, "wb") as file:
         file.write(CUBIN)
 

@@ -67,7 +67,7 @@ def _raw(corpus: Corpus) -> str:
 
 every_call = pytest.mark.parametrize(
     "every",
-    [9, pytest.param(1, marks=pytest.mark.slow)],
+    [5, pytest.param(1, marks=pytest.mark.slow)],
     ids=["some calls", "every call"],
 )
 

@@ -94,10 +94,9 @@ def started(
 
 def state(home: Path) -> dict[str, Any]:
     """Return the newest state that is whole, as a resumption finds it."""
-    for name in ("state.json", "state.previous.json"):
-        with suppress(FileNotFoundError):
-            found: dict[str, Any] = json.loads((home / CORPUS / "campaign" / name).read_text())
-            return found
+    with suppress(FileNotFoundError):
+        found: dict[str, Any] = json.loads((home / CORPUS / "campaign" / "state.json").read_text())
+        return found
     return {}
 
 

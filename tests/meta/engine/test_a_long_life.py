@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -92,18 +91,19 @@ def _report(job: RoundJob) -> RoundReport:
     return report
 
 
+@dataclass
 class Looker:
     """Looks at memory, files and descriptors when so many rounds are done."""
 
-    def __init__(self, folder: Path, rounds: Sequence[int]) -> None:
-        self._folder, self._left = folder, list(rounds)
-        self.looks: list[tuple[int, int, int]] = []
+    folder: Path
+    left: list[int]
+    looks: list[tuple[int, int, int]] = field(default_factory=list)
 
     def update(self, status: CampaignStatus) -> None:
-        if self._left and status.rounds >= self._left[0]:
-            self._left.pop(0)
+        if self.left and status.rounds >= self.left[0]:
+            self.left.pop(0)
             process = psutil.Process()
-            files = sum(1 for path in self._folder.rglob("*") if path.is_file())
+            files = sum(path.is_file() for path in self.folder.rglob("*"))
             self.looks.append((process.memory_info().rss >> 10, files, process.num_fds()))
 
 
@@ -143,7 +143,7 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
     while status is None:
         corpus = create_corpus(tmp_path / "corpus", generator="test")
         with CampaignStore(corpus.path) as store:
-            state, _ = store.load()
+            state = store.load()
             campaign = Campaign(
                 pool, FACTS, check=Programs(
                     choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")

@@ -200,7 +200,7 @@ def _state(path: Path) -> None:
     corpus = create_corpus(path.with_name("corpus"), generator="test")
     with CampaignStore(corpus.path) as store:
         shutil.copy(path, store.folder / "state.json")
-        state, _ = store.load()
+        state = store.load()
     assert state is not None
     resumed(Run(), state)
     _seed(Run(), state)

@@ -151,9 +151,9 @@ def test_a_program_that_is_no_working_nvcc_is_none(
 
 
 def test_releases_without_wheels_and_levels_without_a_meaning_are_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nvrtc:VERSION is the same compiler"):
+    with pytest.raises(UsageError, match=r"no wheel of nvcc .12.4."):
         fetched_compiler("nvcc:12.4")
-    with pytest.raises(UsageError, match="no wheel of nvrtc 10"):
+    with pytest.raises(UsageError, match=r"no wheel of nvrtc .10"):
         fetched_compiler("nvrtc:10.2")
     with pytest.raises(UsageError, match="no libnvrtc"):
         find(f"nvrtc:{tmp_path}")

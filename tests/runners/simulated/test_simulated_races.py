@@ -257,7 +257,7 @@ def test_a_wait_for_groups_of_copies_leaves_the_last_ones_under_way(left: int) -
 def test_threads_at_barriers_of_different_numbers_wait_for_ever() -> None:
     lines = ("setp.lt.u32 %p0, %r0, 32;", "@%p0 bar.sync {};", "@!%p0 bar.sync {};",
              "xor.b32 %r9, %r4, 1;", KEEP)  # fmt: skip
-    with pytest.raises(SimulatedTrap, match=f"line {FIRST + 1}.*of different numbers"):
+    with pytest.raises(SimulatedTrap, match=f"line {FIRST + 1}.*threads that are elsewhere"):
         run(*(line.format(index) for index, line in enumerate(lines)))
     assert np.array_equal(run(*(line.format(1) for line in lines))[:128], np.arange(128) ^ 1)
 

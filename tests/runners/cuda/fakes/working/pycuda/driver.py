@@ -16,6 +16,7 @@ import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -28,41 +29,18 @@ MODE = os.environ.get("FAKE_DEVICE", "")
 
 
 class Error(Exception):
-    pass
+    """What all the driver's are."""
 
 
-class MemoryError(Error, MemoryError):  # noqa: A001
-    pass
-
-
-class LogicError(Error):
-    pass
-
-
-class LaunchError(Error):
-    pass
-
-
-class RuntimeError(Error):  # noqa: A001
-    pass
-
-
-class ctx_flags:  # noqa: N801
-    SCHED_BLOCKING_SYNC = 4
-
-
-class device_attribute:  # noqa: N801
-    MULTIPROCESSOR_COUNT = 16
-    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
-
-
-class function_attribute:  # noqa: N801
-    MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
-
-
-class jit_option:  # noqa: N801
-    OPTIMIZATION_LEVEL = 7
-
+MemoryError = type("MemoryError", (Error, MemoryError), {})  # noqa: A001
+LogicError, LaunchError, RuntimeError = (  # noqa: A001
+    type(name, (Error,), {}) for name in ("LogicError", "LaunchError", "RuntimeError")
+)
+ctx_flags = SimpleNamespace(SCHED_BLOCKING_SYNC=4)
+event_flags = SimpleNamespace(BLOCKING_SYNC=1)
+device_attribute = SimpleNamespace(MULTIPROCESSOR_COUNT=16, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=97)
+function_attribute = SimpleNamespace(MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
+jit_option = SimpleNamespace(OPTIMIZATION_LEVEL=7)
 
 _dead = False
 _memory: dict[int, np.ndarray] = {}
@@ -154,10 +132,6 @@ class Stream:
 
 _default = Stream()
 """Where what is given no stream is queued."""
-
-
-class event_flags:  # noqa: N801
-    BLOCKING_SYNC = 1
 
 
 class Event:
