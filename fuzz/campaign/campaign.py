@@ -366,7 +366,6 @@ class Campaign:
             left_out=self.facts.left_out,
             remarks=self.pool.remarks(),
             hosts=self._hosts.statuses(),
-            news=self._hosts.news,
             event_count=self._hosts.count,
             events=state.events,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import re
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -191,27 +190,6 @@ def holds_campaign(corpus: Path) -> bool:
     return os.path.lexists(corpus / FOLDER / STATE)
 
 
-def was_killed(corpus: Path) -> bool:
-    """Whether the process that had the lock of a campaign was one of this host, and is gone."""
-    with suppress(OSError, ValueError, OverflowError):
-        lock = read_plain(corpus / FOLDER / LOCK, most=1 << 10).decode()
-        process, _, where = lock.strip().partition("\n")
-        if where and where == _here():
-            try:
-                os.kill(int(process), 0)
-            except ProcessLookupError:
-                return True
-    return False
-
-
-def _here() -> str:
-    """Return where numbers of processes mean the same: a host, and its container."""
-    try:
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
-    except OSError:
-        return ""
-
-
 class CampaignStore(ClosedAtTheEnd):
     """The folder of a campaign, locked as long as this is open.
 
@@ -235,7 +213,7 @@ class CampaignStore(ClosedAtTheEnd):
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(self._lock, 32, 0).decode(errors="replace").partition("\n")[0]
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
             raise InfrastructureError(
                 f"a campaign runs in {self.folder.parent} already"
                 f"{f' (process {owner})' if owner else ''}; wait for it, end it, or give this one "
@@ -247,7 +225,7 @@ class CampaignStore(ClosedAtTheEnd):
         # A full disk is found out, and told, by what has to be written.
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{os.getpid()}\n{_here()}\n".encode(), 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         """Release the lock."""
