@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from corpus import Kind, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import SHRINK_SECONDS
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.findings.families import finding_groups
