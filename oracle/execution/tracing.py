@@ -239,32 +239,22 @@ class Operands:
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
     """Return what an element of D is computed from; `at`: row, column, or lane and element."""
     form: Form = event.step.form  # type: ignore[union-attr]
-    if form.opaque:
-        row, column = at
-        a, b, c = (event.inputs[name] for name in "abc")
-        return _taken(a, b, c, row, column)
-    group, row, column = places(form, "d")[at].tolist()
-    a, b, c = (unpack(form, name, event.inputs[name][None])[group] for name in "abc")
-    if not form.has_metadata:
-        return _taken(a, b, c, row, column)
-    selector = getattr(event.step, "selector", None) or 0
-    metadata = event.inputs["e"][None, :, 0]
-    rows = rows_met(form, metadata, selector)[0, row]
-    column_met = (
-        met(form, b[None], metadata, selector)[row][:, column]
-        if form.b_type.is_float
-        else b[rows, column]
-    )
-    return Operands(
-        row=row, column=column, a=a[row], b=column_met, c=c[row, column], rows=rows.tolist()
-    )
-
-
-def _taken(a: Any, b: Any, c: Any, row: int, column: int) -> Operands:
-    depth = range(a.shape[1])
-    return Operands(
-        row=row, column=column, a=a[row], b=b[:, column], c=np.asarray(c[row, column]), rows=depth
-    )
+    a, b, c = (event.inputs[name] for name in "abc")
+    row, column = at
+    if not form.opaque:
+        group, row, column = places(form, "d")[at].tolist()
+        a, b, c = (unpack(form, name, event.inputs[name][None])[group] for name in "abc")
+    rows: Sequence[int] = range(a.shape[1])
+    column_met = b[:, column]
+    if form.has_metadata:
+        selector = getattr(event.step, "selector", None) or 0
+        metadata = event.inputs["e"][None, :, 0]
+        rows = rows_met(form, metadata, selector)[0, row].tolist()
+        column_met = b[rows, column]
+        if form.b_type.is_float:
+            column_met = met(form, b[None], metadata, selector)[row][:, column]
+    c = np.asarray(c[row, column])
+    return Operands(row=row, column=column, a=a[row], b=column_met, c=c, rows=rows)
 
 
 def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:

@@ -149,12 +149,7 @@ def read_model(path: Path) -> Model:
             f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
             "`warpfuzz measure --output FILE` writes"
         ) from None
-    return _parsed(data, str(path))
-
-
-def parse_model(text: str, name: str) -> Model:
-    """Read a model from text; `name` says in messages where the text is from."""
-    return _parsed(text.encode(), name)
+    return parse_model(data, str(path))
 
 
 def _need(condition: object, where: str, what: str) -> None:
@@ -162,7 +157,9 @@ def _need(condition: object, where: str, what: str) -> None:
         raise UsageError(f"{where:.200}: {what:.1000}")
 
 
-def _parsed(data: bytes, name: str) -> Model:
+def parse_model(text: str | bytes, name: str) -> Model:
+    """Read a model from text; `name` says in messages where the text is from."""
+    data = text.encode() if isinstance(text, str) else text
     if data.lstrip().startswith(b"{"):  # JSON, which no TOML begins like
         try:
             table = json.loads(data)
