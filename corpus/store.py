@@ -70,7 +70,7 @@ class Entry:
     def read(self, name: str) -> bytes:
         """Return the contents of one of the finding's files, if they are those that were stored."""
         if name not in self.finding.files:
-            raise UsageError(f"finding {self.id} has no file {name!r}; see `warpfuzz corpus show`")
+            raise UsageError(f"finding {self.id} has no file {name!r}; see `corpus show`")
         return _checked(self.path / name, self.finding.files[name])
 
     def files(self) -> dict[str, bytes]:
