@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -124,6 +125,14 @@ def derived_seed(*parts: object) -> int:
 
 
 T = TypeVar("T")
+
+
+def shuffled(items: Iterable[T], seed: int) -> list[T]:
+    """Return items in an order that depends on the seed alone."""
+    order = list(items)
+    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
+    Random(seed).shuffle(order)
+    return order
 
 
 def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:

@@ -34,7 +34,7 @@ from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form
+from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form, shuffled
 from strategies.features import (
     FEATURES,
     OF_SCALAR,
@@ -319,14 +319,6 @@ def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
 def _pair(family: str, reached: Feature | ValueClass) -> str:
     dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
     return f"{family}, {dimension}: {reached.value}"
-
-
-def shuffled(items: Iterable[T], seed: int) -> list[T]:
-    """Return items in an order that depends on the seed alone."""
-    order = list(items)
-    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
-    random.Random(seed).shuffle(order)
-    return order
 
 
 Strategy = st.SearchStrategy
