@@ -53,9 +53,7 @@ Image = NDArray[np.uint8]
 _UNDECIDED = re.compile(
     r"%(?:clock|globaltimer|n?smid|n?warpid|gridid|pm\d|envreg|total_smem_size|aggr_smem_size)\w*"
     r"|\b(?:activemask|elect\.sync)\b|\b(?P<order>(?:atom|red)\b[\w.:]*\.add[\w.:]*\.b?f\d+x?\w*)"
-)
-"""What the device decides, or its compiler (PTX ISA 10, 9.7.13.9, 9.7.13.17), and sums whose
-rounding goes by an order that the ISA leaves open (9.7.13, atom and red)."""
+)  # what device or compiler decide (PTX ISA 10, 9.7.13.9, .17), and sums in an open order (9.7.13)
 _ROUNDED = re.compile(
     r"(?<![\w.])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )  # without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)
@@ -159,10 +157,7 @@ class Reference:
             return Left(why=str(trap), kind=trap.trap.kind)
         self.steps = max(self.steps, found[0].steps)
         if not np.array_equal(found[0].image, found[-1].image):
-            return Left(
-                why="what comes out depends on an address, a clock, who is active, or on a "
-                "register, memory or a lane that the kernel never gave a value"
-            )
+            return Left("it depends on an address, a clock, a lane, or on what nobody wrote")
         return Expected(found[0].image, found[0].approximate)
 
 
@@ -231,10 +226,7 @@ _EDGES = 4
 def image_of(
     setup: Setup, *, seed: int, number: int, edges: Mapping[str, Edges] | None = None
 ) -> NDArray[np.uint8]:
-    """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
-
-    Of every other image some elements, or nearly all, are `edges` of the kernel, by their types.
-    """
+    """Return an image, uint8 (image_bytes,); of every other one some elements are `edges`."""
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()
     for index, (name, row) in enumerate(setup.buffers.items(), start=1):
@@ -420,8 +412,7 @@ def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Us
         body = list(parse(ptx).entries[entry].body or ())
     except SimulatedTrap as trap:
         raise UsageError(
-            f"the launch cannot be guessed, because the simulated device does not read the module "
-            f"({trap}); say with --launch FILE how it is launched"
+            f"the launch cannot be guessed ({trap}); say with --launch FILE how it is launched"
         ) from None
     formal = {one.name: one for one in parameters_of(ptx, entry)}
     uses: dict[str, _Use] = {}
