@@ -97,8 +97,8 @@ def versions_up_to(
 ) -> PtxVersions:
     """Return the PTX ISA versions that know a target, up to the newest that something reads.
 
-    That of every second round is at most `main`, and the oldest that has as many instructions as a
-    newer one: more compilers can be asked about a finding. UsageError: none knows the target.
+    That of every second round is at most `main`, and the oldest that has as many instructions: more
+    compilers can be asked about a finding. UsageError says that none knows the target.
     """
     row = parse_target(target)
     known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
@@ -141,13 +141,9 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
 
     @seed(key)
     @settings(
-        max_examples=count,
-        backend=BACKEND,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
+        max_examples=count, backend=BACKEND, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )
+    )  # fmt: skip
     @given(strategy)
     def collect(example: T) -> None:
         drawn.append(example)

@@ -500,12 +500,11 @@ def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
     assert form is not None
     known = device.remembered.right_alone
     if form.opcode not in known:
-        step = product_of(form)
-        known[form.opcode] = (
-            wrong_alone(device, single_product(form), ())
-            if form.opaque
-            else _Alone(step=step).culprit(device)
-        ) is None
+        alone = _Alone(step=product_of(form))
+        found = (
+            wrong_alone(device, single_product(form), ()) if form.opaque else alone.culprit(device)
+        )
+        known[form.opcode] = found is None
     return known[form.opcode]
 
 

@@ -248,7 +248,7 @@ def entry_of(ptx: str, wanted: str | None) -> str:
         return next(iter(entries))
     names = ", ".join(entries) or "none"
     asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
-    raise UsageError(f"the launch {asked}, the module has {names}; name one (--launch)")
+    raise UsageError(f"the launch {asked}, and the module has {names}; name one")
 
 
 def own_text(ptx: str, entry: str) -> str:

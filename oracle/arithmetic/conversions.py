@@ -89,17 +89,13 @@ class Scratch:
         return target
 
 
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        self.scratch = Scratch()
-
-
-_per_thread = _PerThread()
+_per_thread = threading.local()
 
 
 def own_scratch() -> Scratch:
     """Return the working memory of this thread."""
-    return _per_thread.scratch
+    found: Scratch = _per_thread.__dict__.setdefault("scratch", Scratch())
+    return found
 
 
 @contextmanager

@@ -8,16 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import (
-    Scratch,
-    flushed,
-    odd_sum,
-    product_error,
-    rounded_sum,
-    small_buffer,
-    split,
-    two_sum,
-)
+from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import Scratch, odd_sum, split, two_sum
 from oracle.isa.forms import FORMATS
 from oracle.models import DoubleChain, NanRule
 
@@ -128,7 +120,7 @@ def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits
 def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
     """Return the rounded product of significands and its exact error."""
     product = a.significand * b.significand
-    return product, product_error(product, (a.high, a.low), (b.high, b.low))
+    return product, conversions.product_error(product, (a.high, a.low), (b.high, b.low))
 
 
 def _finite(
@@ -150,7 +142,7 @@ def _finite(
     upper, lower = two_sum(scaled, error)
     head, rest = two_sum(product, upper)
     tail = odd_sum(lower, rest)
-    total = rounded_sum(head, tail, rounding)
+    total = conversions.rounded_sum(head, tail, rounding)
     # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
     near = np.minimum(frame, 1000)
     np.maximum(near, -1000, out=near)
@@ -239,7 +231,11 @@ def chain(
         total = scratch.copy("f64 c", total)
     with np.errstate(all="ignore"):
         _chain(left, right, total, rounding, rule, scratch)
-    return flushed(total, FORMATS["f64"]) if rule.d_subnormals.value == "flushed" else total
+    return (
+        conversions.flushed(total, FORMATS["f64"])
+        if rule.d_subnormals.value == "flushed"
+        else total
+    )
 
 
 def _tiles_last(
@@ -252,7 +248,7 @@ def _tiles_last(
         rows = scratch.array(name, (size, len(bits)), np.uint64)
         scratch.turn(rows.T, bits.reshape(len(bits), size))
         turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
-    return flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
+    return conversions.flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
 
 
 def _chain(
@@ -334,9 +330,9 @@ def _fused_chain(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> None
 def _step(x: list[Floats], y: list[Floats], c: Floats, arrays: list[Floats]) -> Floats:
     """Return sums and the products of split factors added; `c` becomes a working array."""
     p, e, s, free = arrays
-    with small_buffer():
+    with conversions.small_buffer():
         np.multiply(x[0], y[0], out=p)
-        product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
+        conversions.product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
     s, t = two_sum(p, c, out=(s, c, free))
     v = np.add(t, e, out=p)
     # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.

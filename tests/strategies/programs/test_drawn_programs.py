@@ -170,5 +170,5 @@ def test_a_form_that_the_target_lacks_is_refused() -> None:
     bf16 = next(form for form in VALUED_FORMS if form.a_type.name == "bf16")
     with pytest.raises(UsageError, match="does not exist on sm_75"):
         programs(Focus(form=bf16), module=Module.named("sm_75", "7.0"), forms=FORMS)
-    with pytest.raises(UsageError, match="none of the forms"):
+    with pytest.raises(UsageError, match="none of the given forms"):
         programs(Focus(), module=Module.named("sm_75", "7.0"), forms=(bf16,))
