@@ -21,11 +21,9 @@ MODULE, PROGRAM = "module.ptx", "program.json"
 INPUT, EXPECTED = "input.npy", "expected.npy"
 """Files of a finding: what runs, and memory before and after."""
 KERNEL = "kernel.ptx"
-"""The smallest kernel that shows a program's finding. It is made of the other files and may come
-later, so that it does not count for the id."""
+"""The smallest kernel that shows it: made of the others, so that it does not count for the id."""
 ID_DIGITS = 16
-"""Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
-about 3e-8 (birthday bound)."""
+"""Of an id: among a million findings a collision has a chance of 3e-8 (birthday bound)."""
 
 
 class Cause(StrEnum):
@@ -74,8 +72,7 @@ FindingId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Detail = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
 
 WRONG_RESULT = "wrong result"
-"""The failure of a deviation, a violation, a launch that fails and of what is not the same each
-time: a cause shows in one or another of these, by contents and by what lies around its memory."""
+"""The failure of what comes out wrong or otherwise each time: one cause shows in any of these."""
 
 
 class Kind(StrEnum):
@@ -93,8 +90,7 @@ class Kind(StrEnum):
     COMPILE_FAILURE = "compile failure"
     LAUNCH_FAILURE = "launch failure"
     DIVERGENCE = "divergence"
-    """A warp-level instruction stands under a condition that differs between lanes: the program
-    has no undefined behaviour, and its PTX has."""
+    """A warp-level instruction stands under a condition that differs between lanes."""
     FLAKY = "flaky"  # did not replay every time: on hardware a finding of its own
     VIOLATION = "violation"  # outside what the ISA permits on any target
     DEVICE_LOST = "device lost"
@@ -133,8 +129,7 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     failure: NonEmpty  # `WRONG_RESULT`, or the kind in its own word: "internal error", "crash"
     instructions: tuple[NonEmpty, ...] = ()
-    """The guilty instructions as PTX spells them, most telling first, or the unit of a
-    multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
+    """As PTX spells them, most telling first, or a unit ("mma.sync of 8-bit floats"); or none."""
     condition: str = ""
     """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
     message: str = ""  # a tool's message with numbers and names abstracted: "Internal error: C7907"
@@ -250,8 +245,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     oracle: OracleVerdict = OracleVerdict(verdict="not asked")
     runners: tuple[RunnerVerdict, ...] = ()
     bisected: tuple[RunnerVerdict, ...] = ()
-    """What compilers did that were asked later (`warpfuzz bisect`), oldest first: they do not count
-    for the id."""
+    """What compilers did that `bisect` asked, oldest first; not part of the id."""
     versions: Versions = Versions()
     origin: Origin | None = None  # None where a person wrote the case
     made: Making = Making()
@@ -259,8 +253,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether it differed once, and was not run again: a suspect, and no finding yet."""
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
-    """How much there is to read beyond the text, such as nonzero elements of the inputs; the
-    smallest of a family has the least."""
+    """What there is to read beyond the text, such as nonzero elements of the inputs."""
     comment: str = ""  # what a person has to say about it
     details: dict[str, Detail] = field(default_factory=dict)
     """Whatever else is worth keeping, such as how often it replayed."""
@@ -351,8 +344,7 @@ class Build(NamedTuple):
     """What something was compiled and run with."""
 
     compiler: str
-    """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
-    a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
+    """One of `COMPILERS`, or another by its name; planted faults and passes are part of it."""
     version: str  # such as "13.5.37", with options behind it; of the driver's compiler that of CUDA
     level: int
 
@@ -489,10 +481,7 @@ def encode(finding: Finding) -> bytes:
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"this finding cannot be stored: {explain(error)}") from error
     if stored != finding:
-        raise UsageError(
-            "this finding cannot be stored: it reads back differently from what was given; give "
-            "plain text, finite numbers and UTC times without fractions of a second"
-        )
+        raise UsageError("this finding cannot be stored: it reads back differently; mend it")
     return data + b"\n"
 
 

@@ -137,20 +137,18 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def fits(self, case: Case) -> bool:
         """Whether a case has this identity, whatever build shows it."""
-        identity = case.identity
+        identity, wanted = case.identity, self.instructions
+        # Their orders are tried one by one, 720 of six.
+        named = len(identity.instructions) == len(wanted) <= 6 and any(
+            all(map(_fits, wanted, some)) for some in permutations(identity.instructions)
+        )
         return (
             self.failure == identity.failure
             and _fits(self.condition, identity.condition)
             and _fits(self.message, identity.message)
-            and (self.instructions == ("*",) or self._names(identity.instructions))
+            and (self.instructions == ("*",) or named)
             and (self.program is None or any(_fits(self.program, i) for i in case.instructions))
             and within(case.ptx_version, self.ptx_versions)
-        )
-
-    def _names(self, instructions: tuple[str, ...]) -> bool:
-        # Their orders are tried one by one, 720 of six.
-        return len(instructions) == len(self.instructions) <= 6 and any(
-            all(map(_fits, self.instructions, some)) for some in permutations(instructions)
         )
 
     def covers(self, build: Build) -> bool:
@@ -350,15 +348,9 @@ def named_entry(name: str, corpus: Path) -> Entry:
         return read_entry(folder.resolve())
     if folder.exists():
         inside = folder / FINDINGS if (folder / FINDINGS).is_dir() else "a corpus's findings"
-        raise UsageError(
-            f"{name} is no folder of a finding: it has no {DESCRIPTION}; name a folder in {inside}"
-            " (`warpfuzz corpus list` shows what a corpus holds)"
-        )
+        raise UsageError(f"{name} has no {DESCRIPTION}, so is no finding; name one in {inside}")
     if not corpus.exists() and not is_record(corpus):
-        raise UsageError(
-            f"there is no folder {name}, and no corpus {corpus} to look for such a finding in; "
-            "give the folder of a finding, or its id and --corpus"
-        )
+        raise UsageError(f"there is no folder {name}, and no corpus {corpus} (--corpus) to look in")
     return named_corpus(corpus).get(name)
 
 
@@ -460,11 +452,8 @@ def mark_known(
             row = msgspec.convert(
                 {name: value for name, value in fields.items() if value is not None}, KnownRow
             )
-        except ValueError as error:
-            raise UsageError(
-                f"finding {finding.id} has no row to be known by ({explain(error)}), for lack of a "
-                "compiler or runner that showed it, perhaps; write a row by hand"
-            ) from None
+        except ValueError:
+            raise UsageError(f"{finding.id} has no row, for lack of a compiler or runner") from None
         added = [f"{name} = {_toml(value)}\n" for name, value in fields.items() if value]
         whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))

@@ -284,9 +284,8 @@ def parse_levels(text: str | None) -> tuple[int, ...]:
 def select(text: str | None) -> Selected:
     """Return the compilers that a text names; UsageError for what is no compiler, or for none.
 
-    With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
-    "installed" for all that are here (as None), "all" for every release, and "driver". Behind each
-    of them options (`runners.variants`): "12.4+maxrregcount=32".
+    Between commas: versions ("12.4"), paths of a ptxas, folders with some, "installed" (as None),
+    "all" for every release, "driver"; options stand behind each: "12.4+maxrregcount=32".
     """
     found: dict[tuple[Variant, tuple[int, ...]], Candidate] = {}
     variants, driver = [PLAIN], False

@@ -42,7 +42,7 @@ from runners.assemblers.judgements import Judgement, Response
 from runners.assemblers.judging import DEADLINE_SECONDS, Doubt, ToolJudge, judge_module
 from strategies.draws import Selection, derived_seed
 from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
-from strategies.rounds import Coverage, CoverageLine
+from strategies.rounds import Coverage, CoverageLine, coverage_line
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: it judges some hundred instructions
@@ -69,7 +69,7 @@ class InstructionCoverage(Coverage):
         """Return how much of each dimension was reached, of these opcodes and of all else."""
         asked, rest = self.counts, ("targets", "versions", "outcomes")
         return [
-            CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)}),
+            coverage_line("forms", {form: asked["forms"][form] for form in sorted(forms)}),
             *(CoverageLine(name=name, reached=len(asked[name]), total=None) for name in rest),
         ]
 

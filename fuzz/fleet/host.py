@@ -327,8 +327,7 @@ def screened(
 ) -> Iterator[list[FleetDevice]]:
     """Screen every GPU that a cluster has now, as `ScreenHost.start` says; then leave it.
 
-    Iterates once a second over how it stands, until all are done; `stop` is set by who wants the
-    end.
+    Iterates once a second over how it stands, until all are done; `stop` asks for the end.
     """
     begun, stopped = time.monotonic(), 0.0
     devices = [FleetDevice(actor=cluster.start()) for _ in range(max(1, cluster.places()))]

@@ -10,7 +10,7 @@ from command_line import warpfuzz
 from oracle.isa.lookup import FORMS
 from runners.faults import CATALOGUE
 
-QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 160, "--json")
+QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 160, "--baseline-limit", 16, "--json")
 
 
 def test_a_planted_fault_is_found_and_counted(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_launch_is_read_back_as_it_is_written() -> None:
     [
         ("grid = 0", "grid"),
         ("colour = 1", "colour"),
-        ("grid = 1\nblock = [64, 32]\n[arguments]\nn = 1", "1024"),
+        ("grid = 1\nblock = [64, 32]\n[arguments]\nn = 1", "too many"),
         ("grid = 1\nblock = 1\n[arguments]\nm = 3\nn = 1", "no parameter m"),
         ("grid = 1\nblock = 1\n[arguments]\nn = 1.5", "no integer of 32 bits"),
         ('[arguments]\nn = { bytes = 16, type = "f8" }', "regex.*b8.b16"),
