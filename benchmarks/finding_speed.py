@@ -26,7 +26,7 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.bench import Silence
 from fuzz.campaign.campaign import SHRINK_SECONDS
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.runner import RunnerChoice, opened

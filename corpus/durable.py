@@ -22,8 +22,7 @@ _FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TEMPORARY = ".tmp-"  # what the name of a temporary folder starts with
 FILE_BYTES = 64 << 20  # most bytes of one file of a finding: four images of the largest program
 DESCRIPTION_BYTES = 4 << 20
-"""Most bytes of a description. The longest of a campaign had 18 KB (2026-11); decoded, the worst
-JSON takes 40 times its size in memory."""
+"""Most bytes of a description; the longest of a campaign had 18 KB (2026-11)."""
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
 
@@ -177,10 +176,7 @@ def _lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder until its owner dies; an OSError after `LOCK_SECONDS`.
-
-    On a file system without locks, one writer at a time is up to the user.
-    """
+    """Hold the lock of a folder, if its file system has any; an OSError after `LOCK_SECONDS`."""
     give_up = time.monotonic() + LOCK_SECONDS
     descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
@@ -204,10 +200,7 @@ def replace_file(path: Path, data: bytes, parent: Path) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file that a user asked for; what was there before stays until all of it is written.
-
-    A pipe or a device, such as /dev/stdout, is written to as it is.
-    """
+    """Give a file that a user asked for, whole or as it was; a pipe is written as it is."""
     with explained("write", path):
         if path.exists() and not path.is_file():
             with path.open("wb") as file:

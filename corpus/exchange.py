@@ -44,8 +44,7 @@ class CauseGroup(NamedTuple):
 
     identity: Identity
     members: tuple[Entry, ...]
-    """Findings, those of the worst kind first, the smallest of each kind first (`Finding.size`);
-    never empty."""
+    """The worst kind first, the smallest of each kind first (`Finding.size`); never empty."""
 
     @property
     def kind(self) -> Kind:
@@ -227,8 +226,7 @@ DIRECTORY_BYTES = 16 << 20
 """Most bytes of an archive's list of its files, which is held in memory: about 150,000 files."""
 _PLACE = re.compile(rf"(?:{store.FINDINGS}|{store.RAW})/([^/]+)/([^/]+)")
 _END, _LOCATOR, _ENDING_BYTES = b"PK\x05\x06", b"PK\x06\x07", 0xFFFF + 22 + 20
-"""Signatures of the end of central directory record and of the locator of its ZIP64 form, and most
-bytes of both with a comment (APPNOTE.TXT, 4.3.16 and 4.3.15)."""
+"""Ends of a ZIP file and of its ZIP64 form, and most bytes of both (APPNOTE.TXT, 4.3.15-16)."""
 
 
 def is_archive(path: Path) -> bool:
@@ -238,10 +236,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def opened_archive(path: Path) -> Iterator[Corpus]:
-    """Unpack an archive into a temporary folder, and open that as a corpus.
-
-    UsageError: it holds anything else, or more than `ARCHIVE_BYTES`. InfrastructureError: the disk.
-    """
+    """Unpack an archive into a temporary folder, and open that; UsageError: no such."""
     with (
         durable.explained("unpack", path),
         tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder,
@@ -291,10 +286,7 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> None:
             and (place[2] == store.DESCRIPTION or store.is_file_name(place[2]))
         )
         if not belongs or target.exists():
-            raise UsageError(
-                f"{name[:100]!r} is in it, or is in it twice; unpack it yourself, and merge the "
-                "folder if you know what it is"
-            )
+            raise UsageError(f"{name[:100]!r} is in it, or twice; unpack it yourself")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}")
         most = min(room, FILE_BYTES)
@@ -333,10 +325,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
                 room -= len(contents[path.name])
     path, modules = folder / CASE_FILE, [name for name in contents if name.endswith(".ptx")]
     if CASE_FILE not in contents or not modules:
-        raise UsageError(
-            f"{folder} has no {CASE_FILE} or no PTX module; write them, the first with at least "
-            f'{{"kind": "{Kind.VIOLATION}"}} (to add a finding that is stored, merge its corpus)'
-        )
+        raise UsageError(f"{folder} has no {CASE_FILE} or no PTX module; write them")
     try:
         document = read_document(contents.pop(CASE_FILE), path)
         text = without_comments(contents[modules[0]].decode(errors="replace"))
@@ -358,10 +347,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
     except BrokenEntryError as error:
         raise UsageError(str(error)) from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"{path} is not what a case asks for: {explain(error)}; its fields are "
-            f"{', '.join(Case.__struct_fields__)}"
-        ) from error
+        raise UsageError(f"{path} is not what a case asks for: {explain(error)}") from error
     if MODULE not in contents:
         # What is replayed and reproduced has this name.
         contents[MODULE] = contents.pop(modules[0])

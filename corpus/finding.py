@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -19,11 +21,9 @@ MODULE, PROGRAM = "module.ptx", "program.json"
 INPUT, EXPECTED = "input.npy", "expected.npy"
 """Files of a finding: what runs, and memory before and after."""
 KERNEL = "kernel.ptx"
-"""The smallest kernel that shows a program's finding. It is made of the other files and may come
-later, so that it does not count for the id."""
+"""The smallest kernel that shows it: made of the others, so that it does not count for the id."""
 ID_DIGITS = 16
-"""Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
-about 3e-8 (birthday bound)."""
+"""Of an id: among a million findings a collision has a chance of 3e-8 (birthday bound)."""
 
 
 class Cause(StrEnum):
@@ -72,8 +72,7 @@ FindingId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Detail = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
 
 WRONG_RESULT = "wrong result"
-"""The failure of a deviation, a violation, a launch that fails and of what is not the same each
-time: a cause shows in one or another of these, by contents and by what lies around its memory."""
+"""The failure of what comes out wrong or otherwise each time: one cause shows in any of these."""
 
 
 class Kind(StrEnum):
@@ -91,8 +90,7 @@ class Kind(StrEnum):
     COMPILE_FAILURE = "compile failure"
     LAUNCH_FAILURE = "launch failure"
     DIVERGENCE = "divergence"
-    """A warp-level instruction stands under a condition that differs between lanes: the program
-    has no undefined behaviour, and its PTX has."""
+    """A warp-level instruction stands under a condition that differs between lanes."""
     FLAKY = "flaky"  # did not replay every time: on hardware a finding of its own
     VIOLATION = "violation"  # outside what the ISA permits on any target
     DEVICE_LOST = "device lost"
@@ -131,8 +129,7 @@ class Identity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     failure: NonEmpty  # `WRONG_RESULT`, or the kind in its own word: "internal error", "crash"
     instructions: tuple[NonEmpty, ...] = ()
-    """The guilty instructions as PTX spells them, most telling first, or the unit of a
-    multiplication ("mma.sync of 8-bit floats"); none where a message alone tells the cause."""
+    """As PTX spells them, most telling first, or a unit ("mma.sync of 8-bit floats"); or none."""
     condition: str = ""
     """Without which it is right: "d in the registers of a multiplicand", "in a loop of lanes"."""
     message: str = ""  # a tool's message with numbers and names abstracted: "Internal error: C7907"
@@ -238,7 +235,9 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     kind: Kind
     identity: Identity
-    key: str = ""  # the family's key, of a finding that was stored before schema 3
+    key: str = ""
+    """The family's key, of a finding that was stored before schema 3: lists of known findings
+    of schema 1 name it."""
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]  # of `.target`: "sm_90a"
@@ -246,8 +245,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     oracle: OracleVerdict = OracleVerdict(verdict="not asked")
     runners: tuple[RunnerVerdict, ...] = ()
     bisected: tuple[RunnerVerdict, ...] = ()
-    """What compilers did that were asked later (`warpfuzz bisect`), oldest first: they do not count
-    for the id."""
+    """What compilers did that `bisect` asked, oldest first; not part of the id."""
     versions: Versions = Versions()
     origin: Origin | None = None  # None where a person wrote the case
     made: Making = Making()
@@ -255,14 +253,27 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether it differed once, and was not run again: a suspect, and no finding yet."""
     shrink: ShrinkStatus = ShrinkStatus.RAW
     complexity: Count = 0
-    """How much there is to read beyond the text, such as nonzero elements of the inputs; the
-    smallest of a family has the least."""
+    """What there is to read beyond the text, such as nonzero elements of the inputs."""
     comment: str = ""  # what a person has to say about it
     details: dict[str, Detail] = field(default_factory=dict)
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(
         default_factory=lambda: datetime.now(UTC).replace(microsecond=0)
     )  # when it was found, UTC
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What a list of known findings of schema 1 may call it: keys without compilers.
+
+        Unless one is stored, the first is of what ran, and the second of an assembled instruction.
+        """
+        if self.key:
+            return (self.key,)
+        names = " and ".join(self.identity.instructions) or "a program"
+        condition, message = self.identity.condition, self.identity.message
+        ran = filter(None, (self.kind, names, condition, message))
+        assembled = filter(None, (self.kind, names, *condition.split(", ")))
+        return "/".join(ran), " | ".join(assembled)
 
     @property
     def text(self) -> str:
@@ -333,8 +344,7 @@ class Build(NamedTuple):
     """What something was compiled and run with."""
 
     compiler: str
-    """One of `COMPILERS`, or another one by its name. With planted faults, a pass, a front end or
-    a runner of somebody else's these are part of the name: it is no compiler of NVIDIA's alone."""
+    """One of `COMPILERS`, or another by its name; planted faults and passes are part of it."""
     version: str  # such as "13.5.37", with options behind it; of the driver's compiler that of CUDA
     level: int
 
@@ -380,6 +390,15 @@ def wrong_builds(case: Case) -> frozenset[Build]:
 SCHEMA = 3  # version of `finding.json` that this module writes
 Document = dict[str, Any]
 
+_BY_CONTENTS = (
+    "other result", "another NaN", "NaN against a number", "infinity against a number",
+    "the sign of zero", "the sign",
+)  # fmt: skip
+"""Ends of keys of schema 2 that what the images hold had decided."""
+_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+"""The compilers with which a key of schema 2 may end."""
+_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes", "a loop of all lanes")
+"""What keys of schema 2 name beside the instructions that are wrong under it."""
 _MADE = {
     "runner": "runner", "layout": "layout", "opt": "level", "assembler": "assembler",
     "ptx pass": "ptx_pass", "front end": "front_end",
@@ -393,10 +412,9 @@ def migrated(document: Document, schema: int) -> Document:
     if schema == 1:  # It held one instruction; the id of a single one is the same.
         found["instructions"] = [found.pop("instruction")]
     if "family" in document:
-        # A key had the kind and what is wrong in it.
+        # A key had the kind, the compilers and what is wrong in it.
         key, kind = document["family"]["key"], Kind(document["kind"])
-        name = re.sub(rf"^{kind}(?:/| \| )", "", key)
-        found |= {"identity": msgspec.to_builtins(Identity.of(kind, name)), "key": key}
+        found |= {"identity": msgspec.to_builtins(_identity(kind, key)), "key": key}
     if "made" in document:
         return found
     details = msgspec.convert(document.get("details", {}), dict[str, Any])
@@ -406,12 +424,51 @@ def migrated(document: Document, schema: int) -> Document:
         value = details.pop(name, None)
         if type(value) is (int if own in ("layout", "level") else str):
             made[own] = value
-    made["faults"] = str(details.pop("faults", "")).split()
+    # Findings from before 2026-11-22 have these among the runner's options alone.
+    options = [_words(verdict["options"]) for verdict in document.get("runners", ())]
+    given = [pair for words in options for pair in pairwise(words)]
+    faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
+    made["faults"] = list(dict.fromkeys(str(faults).split()))
+    made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
     # Of what ran, it was written down how often; a hang is run again once.
     raw = document.get("shrink") == ShrinkStatus.RAW and document.get("origin") is not None
     if raw and details.get("runs") == 1 and document["kind"] != Kind.HANG:
         found["suspected"] = True
     return found
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()
+
+
+def _identity(kind: Kind, key: str) -> Identity:
+    """Return the identity of a finding of schema 2 or older."""
+    if key.startswith(f"{kind} | "):
+        _, name, *rules = key.split(" | ")
+        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
+        return Identity.of(kind, name, condition=", ".join(rules))
+    kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
+    for told in _BY_CONTENTS:
+        kept = kept.removesuffix(f"/{told}")
+    name, _, said = kept.partition("/")
+    if name == "kernel":
+        return Identity.of(kind, *said.split(", "))
+    if beside := name.endswith(f", {BESIDE}"):
+        name, said = name.removesuffix(f", {BESIDE}"), BESIDE
+    if kind is Kind.DIVERGENCE:
+        name, under, said = (said or name).partition(f" {DIVERGED}")
+        return Identity.of(kind, name, condition=under.strip())
+    names = name.split(" and ") if name != "a program" else []
+    if kind.failure == WRONG_RESULT or beside:
+        plain = [word for word in names if not word.startswith(_CONTROLS)]
+        controls = [word for word in names if word not in plain] if plain else []
+        around = [f"{'under' if word == _CONTROLS[0] else 'in'} {word}" for word in controls]
+        condition = ", ".join(filter(None, (*around, said)))
+        return Identity.of(kind, *(plain or names), condition=condition)
+    return Identity.of(kind, *names, message=said)
 
 
 def encode(finding: Finding) -> bytes:
@@ -424,10 +481,7 @@ def encode(finding: Finding) -> bytes:
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"this finding cannot be stored: {explain(error)}") from error
     if stored != finding:
-        raise UsageError(
-            "this finding cannot be stored: it reads back differently from what was given; give "
-            "plain text, finite numbers and UTC times without fractions of a second"
-        )
+        raise UsageError("this finding cannot be stored: it reads back differently; mend it")
     return data + b"\n"
 
 

@@ -46,11 +46,8 @@ _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1  # version of what is written here
 _LEFT_OUT = ("address", "computed")
-"""Fields that are left out where they are None or empty: programs without them keep their bytes,
-by which findings are named."""
-_BYTES = 1 << 20
-"""Most bytes of a program's file: a step takes about 400, and a program has at most
-`oracle.program.program.MAX_WORK`."""
+"""Left out where they are None or empty: programs without them keep their bytes and ids."""
+_BYTES = 1 << 20  # most bytes of a program's file; a step takes about 400
 
 
 def encode_program(program: Program) -> bytes:
@@ -76,10 +73,7 @@ def decode_program(data: bytes, source: str) -> Program:
             raise UsageError(f"its format is {document.format!r:.80}, and {_FORMAT} is known here")
         return Program(buffers=document.buffers, steps=_rows(document.steps, "step"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
-        raise InfrastructureError(
-            f"{source} describes no program ({error!s:.300}); restore it from a backup, or read it "
-            "with the version of warpfuzz that wrote it"
-        ) from error
+        raise InfrastructureError(f"{source} describes no program ({error!s:.300})") from error
 
 
 class _Document(Struct, frozen=True):
@@ -131,8 +125,7 @@ def _named(action: str) -> str:
 
 _Kind = tuple[Callable[..., Any], Mapping[str, Any], Collection[str]]
 _KINDS: dict[str, dict[str, _Kind]] = {"step": {}, "statement": {}}
-"""By name: what makes a row, the types of its fields (of a form, its mnemonic), and which of them
-may be left out."""
+"""By name: what makes a row, the types of its fields, and which of them may be left out."""
 
 
 class _Matrix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,10 +143,7 @@ def _rows(value: object, word: str, depth: int = 0) -> tuple[Any, ...]:
         name = str(row.pop(word, None))
         make, told, optional = _KINDS[word].get(name, (None, {}, ()))
         if make is None or not told.keys() - {*optional} <= row.keys() <= told.keys():
-            raise UsageError(
-                f"there is no {word} {name!r:.40} with the fields {', '.join(row):.200}; it has "
-                f"{', '.join(told) or 'none'}"
-            )
+            raise UsageError(f"no {word} {name!r:.40} has the fields {', '.join(row):.200}")
         made.append(make(**{key: _field(told[key], given, depth) for key, given in row.items()}))
     return tuple(made)
 
@@ -225,10 +215,7 @@ _DTYPES = frozenset(
 
 
 def pack(array: NDArray[Any]) -> bytes:
-    """Return an array of numbers as a `.npy` file, without a time or a compressor's choices.
-
-    UsageError: its elements are no numbers. Memory images are uint8 (images, bytes).
-    """
+    """Return an array of numbers as a `.npy` file, the same bytes for the same; else UsageError."""
     import numpy as np
 
     dtype = array.dtype.newbyteorder("<")
@@ -242,17 +229,11 @@ def pack(array: NDArray[Any]) -> bytes:
 
 
 def unpack(entry: Entry, name: str) -> NDArray[Any]:
-    """Return the array in one of a finding's `.npy` files, as `pack` writes them and not others.
-
-    UsageError: there is no such file. InfrastructureError: it was changed, or holds no array.
-    """
+    """Return the array in a file of a finding; UsageError: none, InfrastructureError: broken."""
     try:
         return array_of(entry.read(name))
     except ValueError as error:
-        raise InfrastructureError(
-            f"{entry.path / name} holds no array ({error}); read it as bytes, or store arrays with "
-            "corpus.programs.pack"
-        ) from None
+        raise InfrastructureError(f"{entry.path / name} holds no array ({error})") from None
 
 
 def array_of(data: bytes) -> NDArray[Any]:

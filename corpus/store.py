@@ -70,10 +70,7 @@ class Entry:
     def read(self, name: str) -> bytes:
         """Return the contents of one of the finding's files, if they are those that were stored."""
         if name not in self.finding.files:
-            raise UsageError(
-                f"finding {self.id} has no file {name!r}; it has "
-                f"{', '.join(sorted(self.finding.files)) or 'none'}"
-            )
+            raise UsageError(f"finding {self.id} has no file {name!r}; see `corpus show`")
         return _checked(self.path / name, self.finding.files[name])
 
     def files(self) -> dict[str, bytes]:
@@ -82,10 +79,7 @@ class Entry:
 
 
 def read_entry(path: Path, *, checksums: bool = True) -> Entry:
-    """Return the finding in a folder; BrokenEntryError if it is not as it was stored.
-
-    Without `checksums`, its files have only to be there in their size.
-    """
+    """Return the finding in a folder; BrokenEntryError if it is not as stored."""
     description = path / DESCRIPTION
     if path.is_symlink():
         said = "it is a link, and links in a corpus are not followed"
@@ -227,10 +221,7 @@ class Corpus:
             return saved
 
     def get(self, prefix: str) -> Entry:
-        """Return the finding with this id, or whose id alone starts like this, raw ones included.
-
-        UsageError: there is none, or several. BrokenEntryError: it cannot be used.
-        """
+        """Return the finding whose id alone starts like this, raw ones too; else UsageError."""
         wanted = prefix.strip().lower()
         paths = {
             path.name: path
@@ -412,10 +403,7 @@ class Corpus:
 def _finding(case: Case, files: Mapping[str, bytes]) -> Finding:
     for name in files:
         if not is_file_name(name):
-            raise UsageError(
-                f"a finding's file cannot be called {name!r}; allowed are letters, digits, "
-                f"'.', '_' and '-', a letter or digit first, and not {DESCRIPTION}"
-            )
+            raise UsageError(f"a finding's file cannot be called {name!r}; take letters and digits")
     records = _records(files)
     fields = {name: getattr(case, name) for name in Case.__struct_fields__}
     identity = finding_id(case, {name: record.sha256 for name, record in records.items()})
@@ -469,25 +457,16 @@ def open_corpus(path: Path | str) -> Corpus:
         try:
             data = read_plain(file, most=DESCRIPTION_BYTES)
         except (FileNotFoundError, NotADirectoryError):
-            raise UsageError(
-                f"{folder} is no corpus: there is no {MANIFEST} in it; name the folder given to "
-                "`warpfuzz run --corpus FOLDER`"
-            ) from None
+            raise UsageError(f"{folder} is no corpus: there is no {MANIFEST} in it") from None
     for place in (folder / FINDINGS, folder / RAW, folder / BROKEN):
         with durable.explained("open", place):
             is_folder(place)
     try:
         row = msgspec.convert(read_document(data, file), _Manifest)
     except (msgspec.ValidationError, BrokenEntryError) as error:
-        raise InfrastructureError(
-            f"{file} is broken ({explain(error)}); restore it from a backup, or remove it: the "
-            "next campaign writes it anew"
-        ) from error
+        raise InfrastructureError(f"{file} is broken ({explain(error)}); remove it") from error
     if row.schema > LAYOUT:
-        raise InfrastructureError(
-            f"{file}: a later warpfuzz made this corpus (schema {row.schema}; this one knows "
-            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
-        )
+        raise InfrastructureError(f"{file}: a later warpfuzz made this corpus; upgrade")
     return Corpus(folder, row.generator)
 
 
@@ -508,10 +487,7 @@ def create_corpus(path: Path | str, *, generator: str) -> Corpus:
                 and not child.name.lower().startswith((".", "readme", "license"))
             )
             if foreign:
-                raise UsageError(
-                    f"{folder} is no corpus, and not empty ({', '.join(foreign[:3])}…); name an "
-                    "empty folder or one that does not exist"
-                )
+                raise UsageError(f"{folder} is not empty ({foreign[0]}…); name an empty folder")
             durable.make_folder(folder / FINDINGS)
             durable.replace_file(folder / MANIFEST, manifest(generator), folder / FINDINGS)
     opened = open_corpus(folder)

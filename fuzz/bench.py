@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from corpus import Kind, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import SHRINK_SECONDS
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import RoundJob, Stage
+from fuzz.checks.protocol import RoundJob
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -375,14 +375,10 @@ class Silence:
 
     interrupted = False
 
-    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
-        """Say what is begun."""
+    def enter(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
 
-    def count(self, cases: int) -> None:
-        """Say that cases are done."""
-
-    def beat(self) -> None:
-        """Say that it goes on."""
+    count = beat = enter
 
 
 def lines_of(task: LinesTask) -> Row:

@@ -60,10 +60,7 @@ _ONES = {"f32": ("0f00000000", "0f3F800000"), "f64": ("0d0000000000000000", "0d3
 
 
 def pieces_of(ptx: str) -> list[Piece]:
-    """Return the parts of a module in lines of their own, and whether each may go alone.
-
-    What is for debuggers is left out; what is not understood stays as it is.
-    """
+    """Return the parts of a module, less what is for debuggers, and whether each may go alone."""
     text = _SECTION.sub("", _COMMENT.sub(lambda found: found[1] or " ", ptx))
     found, place = [], 0
     while match := _PIECE.match(text, place):
@@ -136,10 +133,7 @@ class OutOfTimeError(Exception):
 
 
 class Reducer:
-    """Makes a module smaller. What is legal stays legal, as far as matrix instructions go.
-
-    `holds` tells whether a text still shows it; an UsageError of it means no.
-    """
+    """Makes a module smaller while it `holds` (UsageError: no); what is legal stays legal."""
 
     def __init__(self, holds: Callable[..., bool], ptx: str, *, end: float) -> None:
         self.text = ptx  # the smallest module so far

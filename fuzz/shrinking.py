@@ -249,20 +249,13 @@ def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
 
 
 class RunnerVerdicts:
-    """Tells the verdicts of subjects by running them, for `shrink`.
-
-    Subjects with the same module and one copy each go to the runner as one batch of images.
-    """
+    """Tells the verdicts of subjects by running them; those of one module are one batch."""
 
     def __init__(self, opened: OpenRunner | Runner) -> None:
         self._runner = opened.runner if isinstance(opened, OpenRunner) else opened
 
     def __call__(self, candidates: Sequence[Subject]) -> Sequence[Kind | None]:
-        """Return what becomes of each candidate.
-
-        Raises DeviceLostError if the device is gone, and InfrastructureError if something is
-        missing that the runner needs.
-        """
+        """Return what becomes of each candidate. DeviceLostError, InfrastructureError."""
         first = candidates[0]
         kinds: list[Kind | None] = [None] * len(candidates)
         groups: dict[object, list[int]] = {}
@@ -288,25 +281,20 @@ Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 """What becomes of some subjects, one for one; None: a match."""
 
 _AT_ONCE = 64
-"""Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
-one (measured, f16 m16n16k16, 2026-11)."""
+"""Candidates of one batch; 64 images cost as 10 launches of one on the simulated device."""
 _FEW_AT_ONCE = 4  # candidates that are tried at once if a failing run is costly
 _BYTES_AT_ONCE = 1 << 26  # most bytes of the images of one batch
 _MODULES = 256  # modules that are kept
 
 
 class Trials:
-    """The smallest example so far, and what was asked on the way to it.
-
-    From `end`, a value of `time.monotonic()`, on nothing more is asked.
-    """
+    """The smallest example so far, and what was asked, until `end` of `time.monotonic()`."""
 
     def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
         self.best = self.first = Example(program=subject.program, image=subject.image)
         self.tried = 0  # subjects whose verdicts were asked for
         self.status = ShrinkStatus.FLAKY
-        """COMPLETE if nothing can be taken away any more, CAPPED if the time was over before that
-        was known, FLAKY until what is left has failed every time by itself."""
+        """CAPPED if the time was over, FLAKY until what is left has failed every time by itself."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
         self._alone: set[tuple[Program, bytes]] = set()  # examples that failed by themselves

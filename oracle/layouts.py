@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oracle.arithmetic.conversions import Scratch, transpose
+from oracle.arithmetic.conversions import Scratch
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, Format, FormatKind, Matrix
 from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, unit_bits
@@ -62,27 +62,18 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
-) -> NDArray[Any]:
+) -> NDArray[np.int16]:
     """Return the A of integers, (tiles, m, K), of what is stored, (tiles, m, K / 2)."""
-    # The places of four units are the digits of a word, 16 bits each, to which each unit is added
-    # where its index says. A digit of 4-bit elements is two of 8 bits.
-    lane, bit = np.divmod(index_bits(form, selector), 32)
-    shift = metadata.take(lane, axis=1)
-    shift >>= bit.astype(np.uint32)
-    shift &= 3
-    shift <<= 4
-    digit: np.dtype[Any] = np.dtype("<i2")
-    units = a.astype(np.int64)
-    if form.a_type.bits == 4:
-        digit = np.dtype("<i1")
-        units = units[..., 0::2] + (units[..., 1::2] << 8)
-    units <<= shift
-    words = units[..., 0::2] + units[..., 1::2]
-    # Negative digits borrow from those above, which a half of their range added to each prevents.
-    half = np.full(8 // digit.itemsize, np.iinfo(digit).min, digit).view("<i8")
-    words += half
-    words ^= half
-    return words.astype("<i8", copy=False).view(digit)
+    whole = np.zeros((*a.shape[:2], form.shape.k), np.int16)
+    rows = rows_met(form, metadata, selector)
+    # Two units next to each other may have one index: they are added.
+    unit = 2 if form.a_type.bits == 4 else 1
+    parts = (array.reshape(*a.shape[:2], -1, 2, unit) for array in (rows, a))
+    for at, elements in zip(*(np.moveaxis(part, 3, 0) for part in parts), strict=True):
+        at, elements = (part.reshape(*a.shape[:2], -1) for part in (at, elements))
+        both = np.take_along_axis(whole, at, axis=2) + elements
+        np.put_along_axis(whole, at, both, axis=2)
+    return whole
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
@@ -179,36 +170,34 @@ def unpack(
     rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     tiles = len(words)
     if not type_.is_float:
-        registers = words.reshape(tiles, -1).take(_register_order(form, operand), axis=1)
+        per = 32 // type_.bits
+        registers = words.reshape(tiles, -1).take(_order(form, operand)[::per] // per, axis=1)
         elements = _elements(registers, type_)
         if operand == "b":
             return elements.reshape(tiles, columns, rows).swapaxes(1, 2)
         return elements.reshape(tiles, rows, columns)
     scratch = scratch or Scratch()
-    size = form.groups * rows * columns
-    matrices = scratch.array(f"elements {operand}", (size, tiles), type_.raw)
-    _gather(_by_lane(form, operand, matrices), words, type_, scratch)
+    lanes = _lanes(words, type_, scratch)
+    matrices = scratch.array(f"elements {operand}", lanes.shape, type_.raw)
+    lanes.take(_order(form, operand), axis=0, out=matrices, mode="clip")
     if operand == "a":
         return matrices.reshape(columns, rows, form.groups * tiles).transpose(2, 1, 0)
     return matrices.reshape(rows, columns, form.groups * tiles).transpose(2, 0, 1)
 
 
-def _gather(
-    places: NDArray[Any], words: NDArray[np.uint32], type_: Format, scratch: Scratch
-) -> None:
-    """Copy floats from the registers of the lanes to their places, as `_by_lane` gives them."""
-    if type_.bits >= 32:
-        scratch.turn(places, _elements(words, type_))
-        return
-    # Registers are turned as a whole: half the time of turning elements of 16 bits (2026-11-22).
-    registers = words.reshape(len(words), -1)
-    lanes = scratch.array("lanes", registers.shape[::-1], np.uint32)
+def _lanes(words: NDArray[np.uint32], type_: Format, scratch: Scratch) -> NDArray[Any]:
+    """Return floats in the order of the lanes, (elements, tiles)."""
+    registers = _elements(words, type_) if type_.bits >= 32 else words.reshape(len(words), -1)
+    lanes = scratch.array("lanes", registers.shape[::-1], registers.dtype)
     scratch.turn(lanes.T, registers)
-    for part in np.ndindex((2,) * (16 // type_.bits)):  # of 16 bits 2, of 8 bits 2 times 2
-        if any(part):
-            lanes >>= np.uint32(type_.bits)
-        target = places[(..., *part)]
-        np.copyto(target, lanes.T.reshape(target.shape), casting="unsafe")
+    if type_.bits >= 32:
+        return lanes
+    # Registers are turned as a whole: half the time of turning elements of 16 bits (2026-11-22).
+    elements = scratch.array("parts", (len(lanes), 32 // type_.bits, len(words)), type_.raw)
+    for part in range(32 // type_.bits):
+        np.copyto(elements[:, part], lanes, casting="unsafe")
+        lanes >>= np.uint32(type_.bits)
+    return elements.reshape(-1, len(words))
 
 
 def pack(
@@ -219,20 +208,15 @@ def pack(
     tiles, type_ = len(target), form.type(operand)
     if type_.is_float:
         turned = matrices.T if operand == "a" else matrices.transpose(1, 2, 0)
-        source = _by_lane(form, operand, turned.reshape(-1, tiles))
-        (scratch or Scratch()).turn(_elements(target, type_), source)
+        lanes = turned.reshape(-1, tiles).take(_place(form, operand, operand == "a"), axis=0)
+        lanes = lanes if type_.bits >= 32 else _joined(lanes, type_.bits)
+        flat = target.reshape(tiles, -1).view(lanes.dtype)
+        (scratch or Scratch()).turn(flat, lanes.T)
         return
-    lanes = matrices.reshape(tiles, -1).take(_inverse(form, operand), axis=1)
+    lanes = matrices.reshape(tiles, -1).take(_place(form, operand, False), axis=1)
     if type_.bits < 32:
         lanes = _joined(lanes.T, type_.bits).T
     target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
-
-
-def _by_lane(form: Form, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
-    """View floats (elements, tiles) in the order of the lanes: (tiles, 2, ..., 2), of bits."""
-    axes = _place_bits(form, operand)
-    bits = len(axes)
-    return elements.reshape((2,) * bits + elements.shape[1:]).transpose(bits, *axes)
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
@@ -245,36 +229,18 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 
 
 @cache
-def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
-    """Return which bit of the place each bit of a number in the lanes is, highest first."""
-    place = np.argsort(_order(form, operand))
-    bits = len(place).bit_length() - 1
-    return tuple(bits - int(place[1 << bit]).bit_length() for bit in reversed(range(bits)))
-
-
-@cache
-def _inverse(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return, for each element of the lanes, its place in (rows, columns, multiplications)."""
-    columns = form.matrix(operand).columns
+def _place(form: Form, operand: str, across: bool) -> NDArray[np.int64]:
+    """Return, for each element of the lanes, its place in matrices, by columns or by rows."""
+    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
     group, row, column = places(form, operand).reshape(-1, 3).T
-    return (row * columns + column) * form.groups + group
+    return (column * rows + row if across else row * columns + column) * form.groups + group
 
 
 @cache
 def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
-    rows, columns = form.matrix(operand).rows, form.matrix(operand).columns
-    group, row, column = places(form, operand).reshape(-1, 3).T
     across = operand == ("a" if form.type(operand).is_float else "b")
-    place = column * rows + row if across else row * columns + column
-    return np.argsort(place * form.groups + group)
-
-
-@cache
-def _register_order(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return the place in the lanes of each register of integers in the order of `unpack`."""
-    elements = 32 // form.type(operand).bits
-    return _order(form, operand)[::elements] // elements
+    return np.argsort(_place(form, operand, across))
 
 
 def _elements(words: NDArray[np.uint32], type_: Format) -> NDArray[Any]:
@@ -421,7 +387,7 @@ def write(memory: NDArray[np.uint8], offset: int, tile: Tile, values: NDArray[An
     lines = values if tile.layout == "row" else values.swapaxes(-1, -2)
     bits = tile.matrix.type.bits
     if bits >= 8:
-        transpose(view, lines)
+        np.copyto(view, lines)
     elif bits == 1:
         view[...] = np.packbits(lines & 1, axis=-1, bitorder="little")
     else:

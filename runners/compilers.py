@@ -284,9 +284,8 @@ def parse_levels(text: str | None) -> tuple[int, ...]:
 def select(text: str | None) -> Selected:
     """Return the compilers that a text names; UsageError for what is no compiler, or for none.
 
-    With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
-    "installed" for all that are here (as None), "all" for every release, and "driver". Behind each
-    of them options (`runners.variants`): "12.4+maxrregcount=32".
+    Between commas: versions ("12.4"), paths of a ptxas, folders with some, "installed" (as None),
+    "all" for every release, "driver"; options stand behind each: "12.4+maxrregcount=32".
     """
     found: dict[tuple[Variant, tuple[int, ...]], Candidate] = {}
     variants, driver = [PLAIN], False
@@ -322,13 +321,8 @@ def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
 
 def front_ends_of(language: str) -> Selected:
     """Return the versions of a language's front end that are here, oldest first."""
-    here = [one for one in discover_front_ends() if one.kind == language]
-    if not here:
-        raise UsageError(
-            f"no front end of {language} is here; fetch some with `warpfuzz compilers fetch "
-            f"{language}:VERSION`"
-        )
-    return front_ends_selected(here)
+    find_front_end(language)  # refuses a language of which none is here
+    return front_ends_selected([one for one in discover_front_ends() if one.kind == language])
 
 
 def fetched(candidate: Candidate, fetch: Callable[[str], Toolchain]) -> Candidate:

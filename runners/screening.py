@@ -22,8 +22,7 @@ _NUMBERS = itertools.count()
 class References:
     """Images of one program and what it has to make of them, in memory that must not change.
 
-    A runner that has been given them once need not be given them again. Raises UsageError if the
-    two are not alike, or there are none.
+    A runner need not be given them twice. Raises UsageError if the two are not alike, or empty.
     """
 
     images: Images  # uint8 (count, image_bytes), before the program

@@ -29,7 +29,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import VERSIONS, PtxVersion
 from oracle.program.program import Program
 from runners.cuda.compilation import DEFAULT_LEVEL, LEVELS, Compiler, CompilerLimits, DriverCompiler
-from runners.folders import cache_folder, disk_full, temporary_folder, writing
+from runners.folders import cache_folder, temporary_folder, writing
 from runners.processes import Tool, helper
 
 VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
@@ -317,12 +317,10 @@ def unpacked(
 ) -> Path:
     """Unpack the wheels of a toolchain into the user's cache folder; return its folder.
 
-    The folder is made complete under another name and then renamed, so that it is there whole or
-    not at all. It holds the toolchain, the licence and a note of where both come from.
+    It is there whole or not at all, with the licence and a note of where both come from.
     `version_of` tells the version of what lies in a folder by running it; what is there already
     and works stays. None: the version is that of the last wheel, and what is there is replaced.
-    Raises InfrastructureError if a wheel is broken or holds nothing that works, or the folder
-    cannot be written.
+    Raises InfrastructureError if a wheel is broken, nothing works, or nothing can be written.
     """
     row, last = WHEELS[name], wheels[-1]
     target = _made(row)
@@ -389,10 +387,7 @@ def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
 
 
 def _downloaded(wanted: str, folder: Path, options: Sequence[str], what: str) -> Path:
-    """Download a wheel ("nvidia-cuda-nvcc==13.5.*", as pip reads it) into a folder.
-
-    `what` is in it, for messages: "ptxas 13.5". Raises as `fetched` does.
-    """
+    """Download a wheel ("nvidia-cuda-nvcc==13.5.*", as pip reads it); `what` is "ptxas 13.5"."""
     folder.mkdir()
     command = helper(
         "pip", "download", "--no-deps", "--no-input", "--disable-pip-version-check",
@@ -413,8 +408,6 @@ def _downloaded(wanted: str, folder: Path, options: Sequence[str], what: str) ->
             f"this Python ({sys.executable}) has no pip to fetch with; install it (`python -m "
             "ensurepip`), or give the path of a compiler that is here"
         )
-    if "No space left" in told:
-        raise disk_full(folder)
     offered = _OFFERED.search(told)
     if offered and offered[1].strip() not in ("", "none"):
         raise UsageError(

@@ -113,13 +113,10 @@ class _Maker:
         tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
         name = f"{matrix.operand}{number}"
         step = Op.of(
-            form,
-            fragment=fragment,
-            place=Place(buffer=f"{memory[0]}{name}", offset=offset),
-            stride=stride,
-            stride_in_register=way.stride == "register",
+            form, fragment=fragment, place=Place(buffer=f"{memory[0]}{name}", offset=offset),
+            stride=stride, stride_in_register=way.stride == "register",
             immediate=offset if way.in_instruction else 0,
-        )
+        )  # fmt: skip
         size = offset + tile.extent + tile.pitch + GUARD_BYTES
         self.reaching(name, memory, size, step, stores=form.is_store)
 
@@ -186,18 +183,14 @@ def item(form: Form, module: Module) -> Item:
             ways.append(f"selector {selector}")
     else:
         maker.main(form, 0)
-    return Item(
-        form=form,
-        program=Program(buffers=tuple(maker.buffers), steps=tuple(maker.steps)),
-        ways=tuple(ways),
-    )
+    program = Program(buffers=tuple(maker.buffers), steps=tuple(maker.steps))
+    return Item(form=form, program=program, ways=tuple(ways))
 
 
 def forms_of(module: Module) -> Iterator[Form]:
     """Iterate over the forms of a target and version that can be judged."""
-    for form in FORMS:
-        if is_available(form, module) and (form.is_access or is_valued(form, module)):
-            yield form
+    there = (form for form in FORMS if is_available(form, module))
+    return (form for form in there if form.is_access or is_valued(form, module))
 
 
 def unjudged(module: Module) -> list[Form]:

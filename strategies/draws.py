@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -96,8 +97,8 @@ def versions_up_to(
 ) -> PtxVersions:
     """Return the PTX ISA versions that know a target, up to the newest that something reads.
 
-    That of every second round is at most `main`, and the oldest that has as many instructions as a
-    newer one: more compilers can be asked about a finding. UsageError: none knows the target.
+    That of every second round is at most `main`, and the oldest that has as many instructions: more
+    compilers can be asked about a finding. UsageError says that none knows the target.
     """
     row = parse_target(target)
     known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
@@ -126,19 +127,23 @@ def derived_seed(*parts: object) -> int:
 T = TypeVar("T")
 
 
+def shuffled(items: Iterable[T], seed: int) -> list[T]:
+    """Return items in an order that depends on the seed alone."""
+    order = list(items)
+    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
+    Random(seed).shuffle(order)
+    return order
+
+
 def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     """Draw `count` examples from a strategy, fewer if it has no more; the same for the same key."""
     drawn: list[T] = []
 
     @seed(key)
     @settings(
-        max_examples=count,
-        backend=BACKEND,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
+        max_examples=count, backend=BACKEND, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )
+    )  # fmt: skip
     @given(strategy)
     def collect(example: T) -> None:
         drawn.append(example)

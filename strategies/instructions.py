@@ -1,13 +1,11 @@
 """Strategies for single instructions: legal, near-legal, and token soup; rounds of a campaign.
 
-What costs is not the instruction but the draw, so near-legal instructions come as
-neighbourhoods: Hypothesis draws a form and a few axes along which to leave it, and the
-neighbourhood lists all that lies there.
+Near-legal ones come as neighbourhoods, because a draw costs more than an instruction: a form and a
+few axes along which to leave it.
 """
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ from hypothesis import strategies as st
 from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import FORMS, INSTRUCTIONS, SHAPES, is_available, selectors_of, spellings
 from oracle.isa.targets import Module, PtxVersion, Target
-from strategies.draws import derived_seed, draw, draw_several
+from strategies.draws import derived_seed, draw, draw_several, shuffled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +56,16 @@ class Draft:
         return replace(self, qualifiers=changed)
 
 
-REGISTER_PREFIX = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
-"""First letter of a register's name, by the type in which it is declared."""
+_ALLOWED = {"b32": "r", "s32": "r", "f32": "fr", "f64": "d"}
+"""Prefixes of registers that fit a fragment, its own first: .b32 holds any 32-bit type."""
 _FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
-"""Number of the first register of an operand; D has the registers of C, so that few names serve
-every shape."""
+"""Number of the first register of an operand; D has those of C: few names serve every shape."""
 
 
 @lru_cache(maxsize=1024)
 def vector(registers: int, register_type: str, first: int = 0) -> str:
     """Return a brace-enclosed vector of consecutive registers."""
-    prefix = REGISTER_PREFIX[register_type]
+    prefix = _ALLOWED[register_type][0]
     return "{" + ", ".join(f"%{prefix}{first + i}" for i in range(registers)) + "}"
 
 
@@ -132,35 +129,30 @@ def dealt_once(matrix: Matrix) -> int:
     return max(1, bits // (LANES * matrix.register_bits))
 
 
-_ALLOWED = {"b32": "r", "s32": "r", "f32": "rf", "f64": "d"}
-"""Prefixes of registers that fit a fragment: a .b32 register holds any 32-bit type."""
-
-
 def fits_declarations(draft: Draft, form: Form) -> bool:
-    """Tell whether the operands of a legal instruction are declared as the instruction needs."""
-    # The oracle judges text without declarations. An assembler sees them, and may well refuse
-    # `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
-    for kind, operand in zip(form.operands, draft.operands, strict=False):
+    """Tell whether the operands of a legal instruction are declared as the instruction needs.
+
+    The oracle sees no declarations; an assembler may refuse `%h0` (.b16) where 32 bits are loaded.
+    """
+
+    def fits(kind: str, operand: str) -> bool:
         match kind:
             case "p":
                 pointer = operand.strip("[] ").split("+")[0].strip()
-                fits = pointer == "%addr" or (pointer == "tile" and form.space.startswith("shared"))
-            case "to" | "from":
-                fits = operand.startswith("%r")
-            case "e":
-                fits = operand[:2] in ("%r", "%f")
+                return pointer == "%addr" or (pointer == "tile" and form.space[:6] == "shared")
+            case "to" | "from" | "e":
+                return operand[:2] in ("%r", "%f")[: 1 + (kind == "e")]
             case "selector":
-                fits = True
+                return True
             case "stride":
                 number = not operand[0].isalpha() and operand[0] not in "%_$"
-                fits = operand == "%stride" or number
-            case _:
-                allowed = _ALLOWED[form.vectors[kind].register_type]
-                items = [item.strip() for item in operand.strip("{}").split(",")]
-                fits = all(item[:1] == "%" and item[1:2] in allowed for item in items)
-        if not fits:
-            return False
-    return draft.predicate in ("", "%p0", "!%p0")
+                return operand == "%stride" or number
+        allowed = _ALLOWED[form.vectors[kind].register_type]
+        items = [item.strip() for item in operand.strip("{}").split(",")]
+        return all(item[:1] == "%" and item[1:2] in allowed for item in items)
+
+    operands = zip(form.operands, draft.operands, strict=False)
+    return draft.predicate in ("", "%p0", "!%p0") and all(fits(*pair) for pair in operands)
 
 
 # What other instructions of the PTX ISA have in such a place (mma 9.7.14.5, ld 9.7.9.8,
@@ -216,8 +208,7 @@ GENERATOR_VERSION = 8  # Goes up when a seed would draw other instructions; CHAN
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
-"""Most instructions of each sort: most stand in neighbourhoods, whose instructions cost a tenth of
-those that are drawn one by one."""
+"""Most instructions of each sort: those of neighbourhoods cost a tenth of what is drawn singly."""
 _NEIGHBOURHOODS = 48  # Neighbourhoods of a round: they list 160 instructions on average
 ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP  # Most instructions of a round
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
@@ -280,30 +271,29 @@ class Neighbourhood:
             yield self._with_registers(self.origin.with_qualifiers(changed))
 
     def _with_registers(self, draft: Draft) -> Draft:
+        def count(one: Matrix | Vector) -> int:
+            if isinstance(self.registers, int):
+                return self.registers
+            if self.registers == "once" and isinstance(one, Matrix):
+                return dealt_once(one)
+            return max(1, one.registers)
+
         if self.registers == "origin":
             return draft
-        vectors = described(draft)
-        by_hand = isinstance(self.registers, int)
+        vectors, by_hand = described(draft), isinstance(self.registers, int)
         if len(vectors) >= 4 and not (by_hand and not INSTRUCTIONS[draft.mnemonic].opaque):
-            counts = {name: self._count(one) for name, one in vectors.items()}
+            counts = {name: count(one) for name, one in vectors.items()}
             operands = (*as_operands(vectors, counts), *draft.operands[4:])
             return replace(draft, operands=operands)
         if len(vectors) == 1:
             (one,) = vectors.values()
-            registers = vector(self._count(one), one.register_type)
+            registers = vector(count(one), one.register_type)
         elif isinstance(self.registers, int):
             registers = vector(self.registers, "b32")
         else:
             return draft
         operands = tuple(registers if o.startswith("{") else o for o in draft.operands)
         return replace(draft, operands=operands)
-
-    def _count(self, one: Matrix | Vector) -> int:
-        if isinstance(self.registers, int):
-            return self.registers
-        if self.registers == "once" and isinstance(one, Matrix):
-            return dealt_once(one)
-        return max(1, one.registers)
 
 
 _REGISTERS: tuple[str | int, ...] = ("table", "once", "origin", 1, 2, 4, 8)
@@ -319,9 +309,8 @@ def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
 
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
     """Draw a documented form and one to three axes along which to leave it."""
-    # The instruction and the block of its page are drawn before the form, so that the 20 forms of
-    # double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
-    # axis of the first form.
+    # The block of its page is drawn before the form: the 20 forms of double precision are left as
+    # often as the 96 with .f16 multiplicands.
     blocks: dict[str, dict[str, list[Form]]] = {}
     for form in forms:
         blocks.setdefault(form.mnemonic, {}).setdefault(form.page_family, []).append(form)
@@ -452,26 +441,21 @@ _SOUP_OPERANDS = st.lists(
 def round_drafts(
     forms: Sequence[Form], target: Target, version: PtxVersion, *, seed: int, number: int
 ) -> tuple[Draft, ...]:
-    """Draw the different instructions of a round of a campaign, in an order that mixes them."""
-    # It is a pure function of the seed and the round's number, and has about 7,500 instructions for
-    # one target and PTX ISA version: a few of the selected forms with all their legal spellings,
-    # dealt out so that every form comes once before any comes again, and for the rest what is near
-    # legal. Legal instructions cost an assembler most, for it assembles them to the end.
+    """Draw the different instructions of a round of a campaign, in an order that mixes them.
+
+    A pure function of seed and number, about 7,500: a few of the selected forms with all their
+    legal spellings, every form once before any comes again, and for the rest what is near legal.
+    (Legal instructions cost an assembler most, for it assembles them to the end.)
+    """
     key = derived_seed(seed, GENERATOR_VERSION, number)
     available = [form for form in forms if is_available(form, Module(target, version))]
-    dealt: list[Form] = []
-    order: list[Form] = []
-    for place in range(number * _LEGAL_FORMS, (number + 1) * _LEGAL_FORMS) if available else ():
-        turn, at = divmod(place, len(available))
-        if not dealt or at == 0:
-            order = list(available)
-            random.Random(derived_seed(seed, "forms", turn)).shuffle(order)
-        dealt.append(order[at])
+    order = cache(lambda turn: shuffled(available, derived_seed(seed, "forms", turn)))
+    places = range(number * _LEGAL_FORMS, (number + 1) * _LEGAL_FORMS) if available else ()
+    dealt = [order(place // len(available))[place % len(available)] for place in places]
     drafts = [draft for form in dict.fromkeys(dealt) for draft in legal_drafts(form)][:_LEGAL]
     near = draw(neighbourhoods(forms), _NEIGHBOURHOODS, derived_seed(key, "near"))
     drafts += islice((draft for area in near for draft in area.drafts()), _NEAR)
     drafts += draw_several(damaged_drafts(forms), _DAMAGED, derived_seed(key, "damaged"))
     drafts += draw_several(token_soup(), _SOUP, derived_seed(key, "soup"))
-    different = list({draft.text: draft for draft in drafts}.values())
-    random.Random(derived_seed(key, "order")).shuffle(different)
-    return tuple(different)
+    different = {draft.text: draft for draft in drafts}.values()
+    return tuple(shuffled(different, derived_seed(key, "order")))

@@ -34,7 +34,7 @@ from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form
+from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form, shuffled
 from strategies.features import (
     FEATURES,
     OF_SCALAR,
@@ -80,12 +80,12 @@ class CoverageLine:
     total: int | None  # How many there are; None where nobody has counted them
     missing: Sequence[str] = ()  # Some of what was not reached
 
-    @classmethod
-    def of(cls, name: str, counts: Mapping[str, int]) -> Self:
-        """Return the line of a dimension from how often each of its values was reached."""
-        missing = tuple(value for value, count in counts.items() if not count)
-        reached, shown = len(counts) - len(missing), missing[:_SHOWN_MISSING]
-        return cls(name=name, reached=reached, total=len(counts), missing=shown)
+
+def coverage_line(name: str, counts: Mapping[str, int]) -> CoverageLine:
+    """Return the line of a dimension from how often each of its values was reached."""
+    missing = tuple(value for value, count in counts.items() if not count)
+    reached, shown = len(counts) - len(missing), missing[:_SHOWN_MISSING]
+    return CoverageLine(name=name, reached=reached, total=len(counts), missing=shown)
 
 
 class Coverage(ABC):
@@ -304,7 +304,7 @@ class ProgramCoverage(Coverage):
             (_VALUE_CLASS, "classes", ValueClass),
         ]  # fmt: skip
         return [
-            CoverageLine.of(name, {value: self.counts[kind][value] for value in values})
+            coverage_line(name, {value: self.counts[kind][value] for value in values})
             for name, kind, values in rows
         ]
 
@@ -319,14 +319,6 @@ def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
 def _pair(family: str, reached: Feature | ValueClass) -> str:
     dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
     return f"{family}, {dimension}: {reached.value}"
-
-
-def shuffled(items: Iterable[T], seed: int) -> list[T]:
-    """Return items in an order that depends on the seed alone."""
-    order = list(items)
-    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
-    random.Random(seed).shuffle(order)
-    return order
 
 
 Strategy = st.SearchStrategy
@@ -472,19 +464,11 @@ def round_batches(
 ) -> Iterator[Batch]:
     """Draw the programs of one round, one for each focus, and how their images are filled.
 
-    A program is a function of the key, its place in the round and its own focus alone.
-
-    Parameters
-    ----------
-    version
-        Of several versions, the key draws one for all programs of the round; a program whose form
-        is newer has the oldest version that has this.
-    focuses
-        What each program should be about (`round_focuses`); None: what the key alone chooses.
-    count, most_of_forms
-        Images of each program, of one that is about a form; fewer where they are large.
-    line_bytes, shares_registers
-        As in `Focus`: of every second program, and of the programs in turn, where it is not None.
+    A program is a function of the key, its place in the round and its own focus alone; without
+    focuses the key chooses them. Of several versions the key draws one for the round; a program
+    whose form is newer has the oldest version that has it. `count` and `most_of_forms` are images
+    of a program, and of one that is about a form; fewer where they are large. `line_bytes` goes to
+    every second program, `shares_registers` to the programs in turn, where it is not None.
     """
     versions = version if isinstance(version, PtxVersions) else PtxVersions.only(version)
     of_round = versions.of_round(key)

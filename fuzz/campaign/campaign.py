@@ -17,8 +17,7 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
 from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
-from fuzz.campaign.store import MOST, Budget, CampaignStore, State
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -366,7 +365,6 @@ class Campaign:
             left_out=self.facts.left_out,
             remarks=self.pool.remarks(),
             hosts=self._hosts.statuses(),
-            news=self._hosts.news,
             event_count=self._hosts.count,
             events=state.events,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),

@@ -28,7 +28,6 @@ from strategies.rounds import CoverageLine
 NODE_DIGITS = (
     8  # digits of a node's id that are shown; two of 1,000 share them once in 9,000 clusters
 )
-_MOST_NEWS = 2_000  # latest events that watchers are told of: more than happen between two looks
 _SILENT_SECONDS = 60.0
 """Since figures were written, then a campaign is taken for dead: they come every 10 s."""
 _SUMMARY_BYTES = 256 << 20  # most of a summary: as of a state, whose families it lists
@@ -117,7 +116,6 @@ class Hosts:
         self._missing: Counter[tuple[str, str]] = Counter()
         self._gone: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
         """By host and id: when nodes went that are missing, the first first."""
-        self.news: list[Event] = []  # the latest of this process
         self.count = 0
 
     def hear(self, changed: Changed) -> None:
@@ -165,9 +163,8 @@ class Hosts:
             "text": said, **more,
         }  # fmt: skip
         self.count += 1
-        for events, most in ((self.news, _MOST_NEWS), (self._state.events, store.MOST_EVENTS)):
-            events.append(event)
-            del events[:-most]
+        self._state.events.append(event)
+        del self._state.events[: -store.MOST_EVENTS]
 
     def statuses(self) -> Sequence[HostStatus]:
         """Return the hosts in the order of their names."""
@@ -269,7 +266,6 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     held: int = 0
     """Rounds that were carried out and wait for an earlier one: no figure has them yet."""
     hosts: Sequence[HostStatus] = ()
-    news: Sequence[Event] = ()  # the latest of this process
     events: Sequence[Event] = ()  # the latest over all resumptions
     event_count: int = 0  # since this process began
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
@@ -277,8 +273,8 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
 
     def events_since(self, count: int) -> Sequence[Event]:
         """Return the events that came after so many, as far as they are kept."""
-        new = min(self.event_count - count, len(self.news))
-        return self.news[len(self.news) - new :]
+        new = min(self.event_count - count, len(self.events))
+        return self.events[len(self.events) - new :]
 
     @property
     def findings(self) -> list[FamilyState]:
@@ -455,7 +451,6 @@ def read_figures(corpus: Path) -> Figures:
     Raises UsageError if there is no campaign, and InfrastructureError if its files cannot be read.
     """
     path = corpus / store.FOLDER / store.SUMMARY
-    killed = store.was_killed(corpus)  # before its files are read: it may end meanwhile
     if not os.path.lexists(path):
         begun = ", or it began this second" if store.holds_campaign(corpus) else ""
         raise UsageError(
@@ -475,7 +470,7 @@ def read_figures(corpus: Path) -> Figures:
         raise InfrastructureError(
             f"{path} cannot be used: {error!s:.300}; it is written anew while a campaign runs"
         ) from None
-    life = Life.SILENT if killed or silence > _SILENT_SECONDS else Life.RUNNING
+    life = Life.SILENT if silence > _SILENT_SECONDS else Life.RUNNING
     life = Life.ENDED if status.stopped else life
     return Figures(corpus=corpus, life=life, silence=silence, status=status, rows=rows)
 

@@ -42,7 +42,7 @@ from runners.assemblers.judgements import Judgement, Response
 from runners.assemblers.judging import DEADLINE_SECONDS, Doubt, ToolJudge, judge_module
 from strategies.draws import Selection, derived_seed
 from strategies.instructions import GENERATOR_VERSION, ROUND_CASES, Draft, round_drafts
-from strategies.rounds import Coverage, CoverageLine
+from strategies.rounds import Coverage, CoverageLine, coverage_line
 from strategies.simplification.instructions import plainest, plainest_module
 
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: it judges some hundred instructions
@@ -69,7 +69,7 @@ class InstructionCoverage(Coverage):
         """Return how much of each dimension was reached, of these opcodes and of all else."""
         asked, rest = self.counts, ("targets", "versions", "outcomes")
         return [
-            CoverageLine.of("forms", {form: asked["forms"][form] for form in sorted(forms)}),
+            coverage_line("forms", {form: asked["forms"][form] for form in sorted(forms)}),
             *(CoverageLine(name=name, reached=len(asked[name]), total=None) for name in rest),
         ]
 
@@ -92,21 +92,16 @@ def pairs_of(
     highest = assembler.highest_version
     versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
     pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
-    if not pairs:
+    asked = target or version
+    if not pairs or (asked and not any(assembler.accepts(v, t.name) for t, v in pairs)):
         raise UsageError(
-            f"no PTX ISA version up to {highest} knows {target or 'a target of ' + str(assembler)}"
-            f"{' in version ' + version if version else ''}; `warpfuzz compilers list` shows what "
-            "each assembler has"
+            f"{assembler} takes no module with .target {target or 'that it has'} and .version "
+            f"{version or f'up to {highest}'}; `warpfuzz compilers list` shows what each has"
         )
     newest = max(v for _, v in pairs)
     main = next(
         (pair for pair in pairs if pair[0].name == _MAIN_TARGET and pair[1] == newest), pairs[-1]
     )
-    if (target or version) and not any(assembler.accepts(v, t.name) for t, v in pairs):
-        raise UsageError(
-            f"{assembler} takes no module with .target {target or main[0].name} and .version "
-            f"{version or main[1]}; `warpfuzz compilers list` shows what each assembler has"
-        )
     return (main, *(pair for pair in pairs if pair != main))
 
 

@@ -151,11 +151,10 @@ def _ways(item: Item, wrong: Sequence[int]) -> str:
     """Say in which ways of reaching memory bytes of an image are wrong; "" where there is one."""
     buffers = {place.buffer for byte in set(wrong) if (place := locate(item.program, byte))}
     numbers = sorted({int(re.sub(r"^\D+", "", one) or 0) for one in buffers})
-    if not item.ways or not numbers:
+    ways = [item.ways[number] for number in numbers] if item.ways else []
+    if not ways:
         return ""
-    if len(numbers) == len(item.ways):
-        return ", in every way"
-    return f", only with {'; '.join(item.ways[number] for number in numbers)}"
+    return ", in every way" if len(ways) == len(item.ways) else f", only with {'; '.join(ways)}"
 
 
 def read_expectations(path: Path) -> dict[str, str]:
@@ -179,13 +178,6 @@ def read_expectations(path: Path) -> dict[str, str]:
             there = ", ".join(dict.fromkeys(OUTCOMES))
             raise UsageError(f"{opcode} of {path} is {outcome!r:.80}; outcomes are {there}")
     return table
-
-
-def write_expectations(path: Path, outcomes: Mapping[str, str], *, about: str) -> None:
-    """Write a file of expectations: every outcome but those that pass."""
-    lines = [f'"{opcode}" = "{one}"' for opcode, one in sorted(outcomes.items())]
-    text = f"# Forms of {about} that do not pass.\n[{_TABLE}]\n"
-    durable.write_output(path, (text + "".join(f"{line}\n" for line in lines)).encode())
 
 
 def conform(options: Conform) -> bool:
@@ -313,19 +305,21 @@ class _Conformance:
             self.tell(f"# {many} of them, such as {left[0]}")
         if untested:
             self.tell(f"# {untested}")
-            self._error("the planted faults", "a planted fault was not tested", untested)
+            self.error("the planted faults", "a planted fault was not tested", untested)
         flips = [name for name, was in self.expected.items()
                  if was not in PASSING and self.outcomes.get(name) in PASSING]  # fmt: skip
         if path is not None and options.update_expectations:
             kept = {**self.expected, **self.outcomes}
             failing = {name: outcome for name, outcome in kept.items() if outcome not in PASSING}
-            write_expectations(path, failing, about=about)
+            lines = [f"# Forms of {about} that do not pass.", f"[{_TABLE}]"]
+            lines += [f'"{name}" = "{outcome}"' for name, outcome in sorted(failing.items())]
+            durable.write_output(path, "".join(f"{line}\n" for line in lines).encode())
             has = f"{path} has {counted(len(failing), 'form')} now"
             self.tell(f"# {has}; {len(flips)} that pass were taken out")
         elif flips:
             many = f"{counted(len(flips), 'form')} passed that {path} expects to fail"
             self.tell(f"# {many}; --update-expectations corrects that")
-        self._write({
+        self.write({
             "cases": len(self.outcomes) - counts[NOT_IMPLEMENTED],
             "seconds": round(seconds, 3),
             "seed": None,
@@ -352,13 +346,13 @@ class _Conformance:
         self.tell(f"Bail out! {said}")
         if self.options.json:
             emit({"stopped": said})
-        self._error("the suite comes to its end", said)
-        self._write()
+        self.error("the suite comes to its end", said)
+        self.write()
 
-    def _error(self, name: str, said: str, text: str = "") -> None:
+    def error(self, name: str, said: str, text: str = "") -> None:
         self.tests.append(Test("warpfuzz.conform", name, 0.0, "error", said, text))
 
-    def _write(self, summary: Mapping[str, Any] | None = None) -> None:
+    def write(self, summary: Mapping[str, Any] | None = None) -> None:
         options = self.options
         if options.tap is not None:
             durable.write_output(options.tap, "".join(f"{one}\n" for one in self.tap).encode())

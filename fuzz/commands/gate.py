@@ -31,7 +31,7 @@ from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, sur
 from fuzz.console.report import ended_by_signals, watching
 from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
-from fuzz.findings.replay import Replayed, Replays, is_expansion, rate_of, repeats_for
+from fuzz.findings.replay import Replayed, Replays, rate_of, repeats_for
 from fuzz.kinds import KILLS, sentence
 from fuzz.options.testing import Gate
 from fuzz.output import (
@@ -254,7 +254,7 @@ def _ptxas_name(toolchain: Toolchain) -> str:
 def _replay_record(result: GateResult) -> None:
     """Ask both about every finding that ships; rare ones as often as they have to be."""
     json = result.options.json
-    entries = [one for one in named_corpus(Path(RECORD)).entries() if not is_expansion(one)]
+    entries = list(named_corpus(Path(RECORD)).entries())
     if result.new.writes_ptx or DRIVER in (result.old, result.new):
         _leave_out(result, entries, "they are about ptxas, and these are other compilers")
         return

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.text import Text
@@ -96,8 +95,6 @@ _PACKAGES = {
     "prometheus-client": "figures of a campaign for Prometheus (--metrics)",
 }
 """What packages give."""
-_MODULES = {"nvidia-ml-py": "pynvml", "prometheus-client": "prometheus_client"}
-"""Import names of packages that are imported by another name than their own."""
 Part = tuple[str, bool, str, str, str]
 """Name, whether it is here, what was found, what it gives, and how to get it."""
 
@@ -150,10 +147,9 @@ def _package(name: str) -> Part:
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
     try:
         found = version(name)
-        here = find_spec(_MODULES.get(name, name)) is not None
     except PackageNotFoundError:
-        found, here = "not installed", False
-    return name, here, found, _PACKAGES[name], f"pip install {name}"
+        found = ""
+    return name, bool(found), found or "not installed", _PACKAGES[name], f"pip install {name}"
 
 
 def _devices() -> Iterator[Part]:

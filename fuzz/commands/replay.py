@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 
 from rich.text import Text
 
-from corpus import Entry, Problem, open_corpus
+from corpus import Problem, open_corpus
 from corpus.finding import KERNEL, MODULE
 from corpus.known import Row, is_record, known_with, named_corpus, read_answers
 from corpus.store import DESCRIPTION, MANIFEST, read_entry
@@ -66,9 +65,12 @@ def replay_path(options: Replay) -> bool:
     if not entries and not problems:
         command = typed(("warpfuzz", "run", "--corpus", path))
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
-    _check(entries, options)
-    # What a killed writer left is no finding.
-    broken = problems
+    if options.runner is not None and entries and not any(map(is_runnable, entries)):
+        raise UsageError(
+            f"--runner {options.runner} says where programs run, and nothing here has one: the "
+            "findings are of what assemblers make of a module; leave it out"
+        )
+    has_device_fault(tuple(name for name in options.faults if name != NOTHING))
     known = known_with(options.known, nothing=options.no_known)
     out, rows, tests = console(stderr=options.json), _Rows(), list[Test]()
     answers = read_answers() if is_record(path) else None
@@ -89,7 +91,7 @@ def replay_path(options: Replay) -> bool:
                 emit(_row(told, match))
             elif not options.quiet or (told.counts and match is None):
                 out.print(_line(told, match), soft_wrap=True)
-    for problem in broken:
+    for problem in problems:
         name, message = problem.path.name, f"{problem.cause.value}: it could not be read"
         tests.append(Test("warpfuzz.broken", name, 0.0, "error", message, problem.sentence))
     untested, seconds = _untested(rows, options), time.monotonic() - started
@@ -102,7 +104,7 @@ def replay_path(options: Replay) -> bool:
     sentences = [
         f"{counted(len(asked), 'finding')} replayed {counted(options.times, 'time')} in "
         f"{seconds:.1f} s: {', '.join(f'{count} {way.value}' for way, count in ways.items())}, "
-        f"{len(broken)} broken."
+        f"{len(problems)} broken."
     ]
     what = "still wrong" if options.baseline is None else f"not as with {options.baseline}"
     sentences += [
@@ -125,7 +127,7 @@ def replay_path(options: Replay) -> bool:
             "counts": {way.value: count for way, count in ways.items()},
             "standings": every if answers is not None else None,
             "left_out": [str(reason) for reason in errors],
-            "broken": [problem.sentence for problem in broken],
+            "broken": [problem.sentence for problem in problems],
             "untested": untested or None,
         },
         tests=tests,
@@ -136,7 +138,7 @@ def replay_path(options: Replay) -> bool:
     report_problems(problems, fail=False)
     if any(told.counts and match is None for told, match in rows):
         return True
-    _check_told(rows, len(broken), options)
+    _check_told(rows, len(problems), options)
     check_tested(untested)
     return False
 
@@ -176,16 +178,6 @@ def _untested(rows: _Rows, options: Replay) -> str:
     texts = [entry.read(MODULE).decode(errors="replace") for entry in entries]
     idle = [name for name in faults if not any(map(by_name(name).applies, texts))]
     return untested_words(idle, len(texts))
-
-
-def _check(entries: Sequence[Entry], options: Replay) -> None:
-    """Raise UsageError for what is wrong with every finding, once and before hours of replays."""
-    if options.runner is not None and entries and not any(map(is_runnable, entries)):
-        raise UsageError(
-            f"--runner {options.runner} says where programs run, and nothing here has one: the "
-            "findings are of what assemblers make of a module; leave it out"
-        )
-    has_device_fault(tuple(name for name in options.faults if name != NOTHING))
 
 
 def _row(told: Replayed, known: Row | None) -> dict[str, object]:

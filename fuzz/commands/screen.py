@@ -134,7 +134,7 @@ def screen(options: Screen) -> bool:
                 f"{device.name}: what ran there has not come back {_END_SECONDS:g} s after the "
                 "end; `nvidia-smi` says how the GPU is"
             )
-    _report(options, devices, made, time.monotonic() - begun)
+    _report(options, devices, time.monotonic() - begun)
     report_expired(known)
     return _is_any_wrong(devices, preflight=options.preflight)
 
@@ -328,15 +328,9 @@ def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
                 say(f"{shown - begun:.0f} s, {device.line}", stderr=apart)
 
 
-def _report(
-    options: Screen, devices: Sequence[ScreenedDevice], made: ScreeningSet | None, seconds: float
-) -> None:
-    seed, judged_by = options.seed, None
-    targets = [device.screen.ready.target for device in devices if device.screen is not None]
-    if made is not None:
-        seed, judged_by = made.description.seed, made.description.model or None
-    elif targets:
-        judged_by = model_for(targets[0]).name
+def _report(options: Screen, devices: Sequence[ScreenedDevice], seconds: float) -> None:
+    used = next((one.screen.description for one in devices if one.screen is not None), None)
+    seed, judged_by = (used.seed, used.model or None) if used else (options.seed, None)
     found = [finding_row(found) for device in devices for found in device.kept]
     rows = [*map(device_row, devices)]
     report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)

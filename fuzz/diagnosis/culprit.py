@@ -87,10 +87,7 @@ _ELEMENTWISE = "element-wise operation"
 def culprit_of(
     device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
 ) -> Culprit | None:
-    """Find out which step of a program that comes out wrong is to blame.
-
-    The smaller the program, the more can be said. None where no experiment tells.
-    """
+    """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
@@ -233,15 +230,11 @@ _NAMES: Mapping[str, str] = {
     "set_registers": "setting registers",
     "move_registers": "moving registers",
     "lane_code": CODE,
-}
-"""Display names of steps by their actions, "" of instructions, in test order: plain loads and
-stores first, because every other test is built from them."""
+}  # names of steps by actions, "" of instructions, in the order in which they are tried
 _AT_ONCE = 16
-"""Steps that are tried as kernels of one module: 190 compilations and 6.9 s in place of 285 and
-7.9 s for 12 findings of a campaign (ptxas 13.0.88 at -O3, 2026-11-23)."""
+"""Steps of one module: 6.9 s in place of 7.9 s for 12 findings (ptxas 13.0.88, 2026-11-23)."""
 _MET, _DRAWN = 8, 8
-"""Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
-is stuck in one lane shows in half of them or more."""
+"""Contents of a step: some that it met, and drawn ones, half of which show a stuck bit."""
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
 OVER_METADATA = "d in the register of the metadata"
@@ -507,12 +500,11 @@ def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
     assert form is not None
     known = device.remembered.right_alone
     if form.opcode not in known:
-        step = product_of(form)
-        known[form.opcode] = (
-            wrong_alone(device, single_product(form), ())
-            if form.opaque
-            else _Alone(step=step).culprit(device)
-        ) is None
+        alone = _Alone(step=product_of(form))
+        found = (
+            wrong_alone(device, single_product(form), ()) if form.opaque else alone.culprit(device)
+        )
+        known[form.opcode] = found is None
     return known[form.opcode]
 
 

@@ -70,9 +70,7 @@ class Culprit:
     """What experiments show to be wrong, and a program that shows it."""
 
     instructions: tuple[str, ...]
-    """As PTX spells them, or other steps in words, those that tell most first; with what they are
-    restricted to, such as "mma.sync of 8-bit floats". Several where only all together are wrong, or
-    nothing that a program sees tells them apart."""
+    """As PTX spells them, or steps in words, most telling first."""
     condition: str = ""  # without which it is right
     form: Form | None = None  # the instruction in which operands share registers
     together: bool = False
@@ -124,11 +122,7 @@ class ExperimentDevice:
         """Whose model computes: that of the device, once something ran there."""
 
     def results(self, program: Program, images: Images) -> Results | None:
-        """Run a program; None if it cannot be asked: it is undefined, or not for this runner.
-
-        Raises DeviceLostError if the device is gone, and InfrastructureError if something is
-        missing that the runner needs.
-        """
+        """Run a program; None if it cannot be asked. Raises as the runner."""
         (found,) = self.results_of([(program, images)])
         return found
 
@@ -269,10 +263,9 @@ _LOAD_A, _LOAD_B, _LOAD_C = {"all", "c0", "b1"}, {"all", "c0", "a1"}, {"all", "a
 def wrong_alone(
     device: ExperimentDevice, base: SingleProduct, contents: Sequence[Mapping[str, Content]]
 ) -> Culprit | None:
-    """Find out which steps of a bare multiplication are to blame.
+    """Find out which steps of a bare multiplication are to blame; None where it comes out right.
 
-    `contents` are operands that it met; some that are exact in any arithmetic are tried beside
-    them. None where it comes out right.
+    `contents` are operands that it met; some that are exact in any arithmetic are tried, too.
     """
     if base.form.op == "xor":
         # Zero takes the other operand out of a product with .and alone.
@@ -287,9 +280,16 @@ def wrong_alone(
         if (results := device.results(base.program, images)) is not None:
             # Those that come out wrong before the others.
             contents = [contents[index] for index in np.argsort(~results.wrong, kind="stable")]
-    given, met = [*contents[:_MET], *_exact(base, "abc")], len(contents[:_MET])
+    given, met = [*map(dict, contents[:_MET]), *_exact(base, "abc")], len(contents[:_MET])
     runs = [(number, run) for number in range(len(given)) for run in _HIDDEN]
-    held = [{**given[number], **_constants(base, run)} for number, run in runs]
+    held: list[dict[str, Content]] = [
+        given[number]
+        | {
+            operand: base.form.matrix(operand).type.one if value else 0
+            for operand, value in _HIDDEN[run].items()
+        }
+        for number, run in runs
+    ]
 
     def images_of(program: Program) -> Image:
         tried = zip(runs, held, strict=True)
@@ -326,13 +326,6 @@ def _exact(base: SingleProduct, operands: str) -> list[dict[str, Content]]:
         {operand: exact(base.form.matrix(operand), seed) for operand in operands}
         for seed in range(_DRAWN)
     ]
-
-
-def _constants(base: SingleProduct, run: str) -> dict[str, Content]:
-    return {
-        operand: base.form.matrix(operand).type.one if value else 0
-        for operand, value in _HIDDEN[run].items()
-    }
 
 
 def _reloaded(
@@ -483,8 +476,7 @@ CONTROL = Culprit(instructions=("branch or loop",))
 """What decides which steps are taken, and how often."""
 COPY = Culprit(instructions=("copy",))
 _WORD, _LARGEST_ACCESS, _PIECE = 4, 16, 256
-"""Bytes of a register, those that one lane moves at most, and those that are moved without a loop,
-however they are aligned: 8 rounds of 32 lanes, a byte each (`runners.emission.body`)."""
+"""Bytes of a register, of an access, and copied without a loop (`runners.emission.body`)."""
 
 
 def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:

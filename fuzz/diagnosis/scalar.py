@@ -58,11 +58,9 @@ LEFT, ENTERED = " that lanes leave", " entered within its body"
 _CONSTANTS = "with constants"
 _MOST_NAMED = 4  # instructions that a name lists
 _SMALL, _MOST_TRIED, _MOST_TIMES = 24, 64, 16
-"""Statements of code that was made smaller, at most; instructions that are tried, of which it has a
-few; and contents of one of them: what it met first."""
+"""Statements of small code, instructions that are tried, and contents of each, at most."""
 _MOST_ALIKE, _AT_ONCE = 24, 16
-"""Instructions of one first word that are tried: setp and cvt have hundreds. Trials that are
-compiled together; what follows a wrong one is compiled in vain."""
+"""Instructions of one first word that are tried, and trials that are compiled together."""
 _KEPT = 500  # number of the first register that holds what an instruction gave: code has fewer
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it: neither is part of a name."""
@@ -79,10 +77,7 @@ _NOTHING = np.zeros((LANES, 0), np.uint32)
 
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
-    """Find out which instructions of code of lanes are wrong together, or of addresses of rows.
-
-    None where no code is wrong by itself.
-    """
+    """Find out which instructions of code, or of addresses of rows, are wrong; None: none alone."""
     for event in traced.events:
         code = _code_of(event.step)
         if code is not None:
@@ -101,11 +96,9 @@ def _code_of(step: Step) -> LaneCode | None:
 def refused_code(
     program: Program, refuses: Callable[[Program], bool], seconds: float
 ) -> Culprit | None:
-    """Find scalar code of a program that a compiler does not survive by itself.
+    """Find scalar code of a program that a compiler does not survive by itself; None: none.
 
-    It is named by an instruction that is refused with nothing around it, or by what is left where
-    nothing can be left out. None where no code is enough. `refuses` tells of a program what the
-    compiler does; after so many seconds what was reached is returned.
+    It is named by an instruction that `refuses` alone, or by what is left; so many `seconds`.
     """
     end = time.monotonic() + seconds
     for code in filter(None, map(_code_of, walk(program.steps))):
@@ -471,7 +464,7 @@ def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: boo
             )
             for held, kind in zip(time.results, one.row.destinations, strict=False)
         ]
-        guard = _predicate_like(one.guard, trial.given(_ODD, "pred"))
+        guard = "!" * one.guard.startswith("!") + trial.given(_ODD, "pred")
     # NaNs whose bits PTX leaves open are no fault.
     trial.code += settled(replace(one, destinations=tuple(names), sources=sources, guard=guard))
     for name in names:
@@ -529,7 +522,3 @@ def _may_be_registers(one: Assign) -> list[bool]:
         kind != "pred" and not (index in at and at[index].required)
         for index, kind in enumerate(one.row.sources)
     ]
-
-
-def _predicate_like(predicate: str, name: str) -> str:
-    return f"!{name}" if predicate.startswith("!") else name

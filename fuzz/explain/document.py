@@ -216,10 +216,7 @@ def hexadecimal(bits: int, size: int) -> str:
 
 
 def notation(bits: int, type_: str) -> str:
-    """Return a pattern as PTX's type has it: "1.0", "-3", "true", "{1.0, 0.0}"; "" of plain bits.
-
-    Of a packed register the lower half comes first.
-    """
+    """Return a pattern as PTX's type has it: "1.0", "true", "{1.0, 0.0}" (low half first)."""
     if type_ == "pred":
         return "true" if bits else "false"
     found = _PARTS.fullmatch(type_)

@@ -33,7 +33,7 @@ from fuzz.kinds import sentence
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.compilers import discover_assemblers
-from runners.cuda.compilation import DEFAULT_LEVEL, release_of
+from runners.cuda.compilation import DEFAULT_LEVEL
 from runners.emission import emit_single
 from runners.kernels import LANES, Kernel, KernelModule, Launch
 from runners.protocol import Failure
@@ -80,10 +80,7 @@ def write_reproduction(
         output.mkdir(parents=True, exist_ok=True)
         others = sorted({path.name for path in output.iterdir()} - files.keys())
         if others:
-            raise UsageError(
-                f"{output} holds other files ({', '.join(others[:3])}); choose an empty folder "
-                "with --output"
-            )
+            raise UsageError(f"{output} holds other files; choose an empty --output")
         for name, data in files.items():
             path = output / name
             durable.write_output(path, data)
@@ -114,10 +111,7 @@ def reproduction(
     elif is_runnable(entry):
         files, here = _of_images(entry)
     elif MODULE not in entry.finding.files:
-        raise UsageError(
-            f"finding {entry.id} has no {MODULE}, so there is nothing to assemble or to run; "
-            "choose another finding"
-        )
+        raise UsageError(f"finding {entry.id} has no {MODULE}; choose another finding")
     else:
         script = _SCRIPT.format(target=entry.finding.target, module=MODULE)
         files = {MODULE: entry.read(MODULE), "repro.sh": script.encode()}
@@ -274,10 +268,7 @@ class _Bisected(msgspec.Struct):
 
 
 def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
-    """Return what each ptxas did, from a file with what `warpfuzz bisect --json` printed.
-
-    Raises UsageError if the file holds no such answers, or those of another finding.
-    """
+    """Return what each ptxas did, from what `bisect --json` printed; UsageError: it has no such."""
     wanted = f"what `warpfuzz bisect {finding.id} --json` prints; write that to a file and name it"
     try:
         lines = filter(str.strip, path.read_text(encoding="utf-8").splitlines())
@@ -352,10 +343,7 @@ def _instructions(facts: ValueFacts, asked: Asked, disassembler: Disassembler) -
     name, variant = split_variant(version)
     here = (one for one in discover_assemblers().assemblers if one.version == name)
     if (assembler := next(here, None)) is None:
-        raise UsageError(
-            f"ptxas {version} is not here; fetch it with `warpfuzz compilers fetch "
-            f"{release_of(version)}`, and write the folder again"
-        )
+        raise UsageError(f"ptxas {version} is not here; fetch it with `compilers fetch`")
     text = KernelModule(
         ptx=facts.kernel, target=module.target, version=module.version, kernels=module.kernels
     )

@@ -43,8 +43,7 @@ from oracle.program.lane_code import Assign
 from oracle.program.steps import multiplies
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
-_ROWS = 16
-"""Differing elements that are listed, and products of a sum."""
+_ROWS = 16  # differing elements that are listed, and products of a sum
 _SUMS = 4  # sums of a multiplication that are listed: of a chain of f64 there are 16
 _MESSAGE = 12  # lines of a message that are shown, each once
 _SAID = 3  # sentences of the ISA about one matrix instruction

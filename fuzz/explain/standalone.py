@@ -65,10 +65,8 @@ def main() -> int:
                 code = cubin.read_bytes()
         jit = [] if code.startswith(b"\x7fELF") else [(cuda.jit_option.OPTIMIZATION_LEVEL, level)]
         module = cuda.module_from_buffer(code, jit)
-        kernel, parameters = (
-            module.get_function(case["entry"]),
-            bytearray.fromhex(case["parameters"]),
-        )
+        kernel = module.get_function(case["entry"])
+        parameters = bytearray.fromhex(case["parameters"])
         kernel.prepare(f"{len(parameters)}s")
         images = np.tile(image, (case["copies"], 1))
         memory, left, wrong = cuda.mem_alloc(images.nbytes), np.empty_like(images), 0

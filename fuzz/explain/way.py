@@ -57,8 +57,7 @@ from runners.front_ends.languages import Source, source_of
 from strategies.matrices import Result, results
 
 _TOP = 11
-"""Lines of a listing that is shown before everything else: with those around them, the first 15
-lines of a page hold it."""
+"""Lines of the first listing: with those around them, the first 15 lines of a page hold it."""
 _LONG = 60  # characters of an instruction from which on its values stand below it
 _MOST = 60  # lines of a whole listing; a loop of 15 turns in one of 15 has more
 _NOT_COME = "–"

@@ -102,11 +102,7 @@ class Evidence:
         return None
 
     def named(self, culprit: Culprit | None, *, builds: str = "") -> Evidence:
-        """Return it named after what is wrong; as it is, where that is unknown.
-
-        Of code whose wrong instructions are not told apart yet, what it ends in says more: findings
-        of many causes would have one name. `builds` are the compilers that alone have it, or "".
-        """
+        """Return it named after what is wrong; as it is, where that is unknown."""
         if culprit is None or culprit.instructions == (CODE,):
             return self
         bucket = bucket_of_culprit(self.kind, culprit, builds)
@@ -237,18 +233,14 @@ def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uin
     size = (images.shape or (0,))[-1] if size is None else size
     if images.dtype != np.uint8 or images.shape != (1, size):
         raise InfrastructureError(
-            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image here "
-            f"is uint8 of shape (1, {size}); restore the folder from a backup"
+            f"{entry.path / name} is of shape {images.shape}, not (1, {size})"
         )
     image: NDArray[np.uint8] = images[0]
     return image
 
 
 def subject_of(entry: Entry) -> Subject:
-    """Return what a stored finding of a program runs, with the module that was stored.
-
-    UsageError: its program cannot be emitted any more. InfrastructureError: a file is broken.
-    """
+    """Return what a stored finding of a program runs, with its module."""
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
     try:
@@ -267,20 +259,14 @@ def subject_of(entry: Entry) -> Subject:
 
 
 def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
-    """Return what a stored finding runs, for values of .target and .version.
-
-    A program is written anew for another target. UsageError: it lacks an instruction of it.
-    """
+    """Return what a stored finding runs for a .target and .version, or UsageError."""
     if is_by_hand(entry):
         return by_hand(entry)[0]
     subject, finding = subject_of(entry), entry.finding
     module = Module.named(target, version)
     for form in requirements(subject.program):
         if not is_available(form, module):
-            raise UsageError(
-                f"finding {entry.id} has {form.opcode}, which {target} lacks with PTX ISA "
-                f"{version}; choose another --target or --ptx-version"
-            )
+            raise UsageError(f"{target} with PTX {version} lacks {form.opcode} of {entry.id}")
     if target != finding.target:
         return replace(subject, module=emit(subject.program, module=module))
     if version != finding.ptx_version:
@@ -290,11 +276,10 @@ def subject_for(entry: Entry, *, target: str, version: str) -> Subject:
 
 
 def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
-    """Return what a case runs that a person wrote, and its launch where it has one of its own.
+    """Return what a case runs that a person wrote, and its launch where it has a `launch.toml`.
 
-    Its images are uint8 (1, bytes). The module's first entry keeps the convention of
-    `runners.kernels`, and one warp runs; or there is a `launch.toml`. A difference is of the case's
-    own kind: what the ISA says of it, the person knows. UsageError: it has no entry.
+    Without one the first entry keeps the convention of `runners.kernels`, and one warp runs. A
+    difference is of the case's own kind. UsageError: it has no entry.
     """
     finding = entry.finding
     ptx = entry.read(MODULE).decode(errors="replace")
@@ -309,10 +294,7 @@ def by_hand(entry: Entry) -> tuple[Subject, Setup | None]:
         setup = setup_of(ptx, parse_launch(entry.read(LAUNCH), str(entry.path / LAUNCH)))
         (kernel,) = setup.module(ptx).kernels
     if kernel.image_bytes != len(image):
-        raise InfrastructureError(
-            f"{entry.path / LAUNCH} asks for images of {kernel.image_bytes} bytes, and "
-            f"{INPUT} has {len(image)}; restore the folder from a backup"
-        )
+        raise InfrastructureError(f"{entry.path / LAUNCH} asks for {kernel.image_bytes} bytes")
     module = KernelModule(
         ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
     )
@@ -348,17 +330,11 @@ class ReplayOptions:
     model: str | None = None  # path of the model that judges; None: the built-in one of the target
 
     def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
-        """Return the runner for a finding, with its own compilers and level if `compiled`.
-
-        UntrustedError: the finding names a program. UsageError: it does not say where it ran.
-        """
+        """Return the runner for a finding, with its own compilers and level if `compiled`."""
         made, finding = entry.finding.made, entry.finding
         target, name = self.target or finding.target, self.runner or made.runner
         if self.model is None and "model file" in finding.details:
-            raise UsageError(
-                f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
-                "not built in; give its file with --model"
-            )
+            raise UsageError(f"{entry.id} was judged by {finding.details['model']}: --model")
         if name in ("", "ptxas"):
             raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
         if self.runner is None and is_command(name):
@@ -416,9 +392,7 @@ class ReplayOptions:
     def compilers(self, entry: Entry, named: str | None, *, runs: bool) -> Selected:
         """Return the compilers that a bisection asks; `runs`: the finding is of what ran.
 
-        `named` is as `runners.compilers.select` takes it. None: versions of the front end that
-        wrote the PTX, or the one that is given; those that are here where there is none.
-        UsageError: one is not here, or not trusted, or no compiler has a part in the finding.
+        `named` is as `runners.compilers.select` takes it; None: of the front end, or those here.
         """
         front_end = self.chosen(entry, "front_end")
         if named is None and front_end is None:
@@ -426,11 +400,7 @@ class ReplayOptions:
             made = entry.finding.made
             device = self.runner or made.runner
             if runs and device == "sim" and not made.assembler:
-                raise UsageError(
-                    f"finding {entry.id} came out on the simulated device, which runs the PTX "
-                    "itself: there is no compiler to bisect; give --runner cuda on a machine with "
-                    "a GPU, or name a compiler that writes PTX with --front-end"
-                )
+                raise UsageError(f"{entry.id} came out on the simulated device: no compiler")
         if named is not None or front_end is None:
             given = variant_of(entry.finding) if self.variant is None else None
             return select(named).having(given or parse_variant(self.variant or NONE))
@@ -489,10 +459,7 @@ def lacks_images(entry: Entry) -> bool:
 
 
 def commands_of(entry: Entry, *, sent: bool = False) -> list[tuple[str, str]]:
-    """Return the commands that a page of a finding names, each with what it does.
-
-    They name its folder; or its id, on a page that is `sent` to others.
-    """
+    """Return the commands of a page, each with what it does; by id if it is `sent`."""
     path, made = entry.id if sent else entry.path, entry.finding.made
     found = [("without warpfuzz", typed(("warpfuzz", "repro", path)))]
     if lacks_images(entry):

@@ -135,11 +135,7 @@ def _type(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WrongImages:
-    """Images of one program that came out wrong, and what it takes to look for a cause.
-
-    One is enough. A few more, whatever their verdicts, make sure that no cause explains them by
-    accident, and that deviations and violations of one fault get one name.
-    """
+    """Images of one program that came out wrong; a few make sure of a cause."""
 
     program: Program
     images: Images  # before
@@ -236,11 +232,7 @@ def bucket_of_culprit(kind: Kind, culprit: Culprit, builds: str = "") -> Bucket:
 
 
 def bucket_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Bucket:
-    """Return the bucket of runs that failed: what was said, less its numbers.
-
-    Words of a compiler say what is wrong with it, whatever the program is about, and so does what
-    a runner gives back that nobody can read.
-    """
+    """Return the bucket of runs that failed: what was said, less its numbers, and of which form."""
     if kind is Kind.DIVERGENCE:
         return Bucket.of(kind, under_a_condition(failure), condition=DIVERGED)
     if kind is Kind.UNREADABLE or (kind is Kind.COMPILE_FAILURE and failure.detail.strip()):

@@ -1,16 +1,4 @@
-"""How a kernel with parameters of its own is launched, as a TOML file says it.
-
-    entry = "sum"                          # left out: the only one
-    grid = [4, 1, 1]                       # or a number
-    block = 128
-    shared = 1024                          # dynamic shared memory, bytes
-    [arguments]
-    n = 512
-    scale = 0.5
-    x = { bytes = 2048, type = "f32" }     # a buffer, and its pointer
-    index = { bytes = 512, type = "u32", below = 512 }
-    out = { bytes = 2048, type = "f32", fill = "zeros" }
-    "p+8" = 7                              # eight bytes into the parameter p
+"""How a kernel with parameters of its own is launched, as a TOML file says it (docs/judge.md).
 
 An image is all buffers behind each other, with bytes around each that are nobody's.
 """
@@ -39,8 +27,7 @@ _ALIGNMENT = 256
 """Bytes: what cudaMalloc aligns to (CUDA C++ Programming Guide, Device Memory Accesses)."""
 MOST_BYTES = 64 << 20  # most bytes of an image, and of a buffer
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
-"""Threads of a block on every target (CUDA C++ Programming Guide, Technical Specifications), and
-blocks that the simulated device runs at once."""
+"""Threads of a block (CUDA C++ Programming Guide), and blocks that the simulated device runs."""
 MOST_SHARED = 0xC000
 """Shared memory of a block without asking the driver for more (the same tables)."""
 _MOST_PARAMETERS = 32764
@@ -151,10 +138,7 @@ class Setup:
             raise UsageError(f"the entry {self.entry} has no parameter {name}; it has {names}")
         at, extent = int(inside or 0), 8 if name in self.buffers else 1
         if at + extent > found.size:
-            raise UsageError(
-                f"the parameter {stem} of {self.entry} has {found.size} bytes, and {name} needs "
-                f"{at + extent}"
-            )
+            raise UsageError(f"{stem} has {found.size} bytes, and {name} needs {at + extent}")
         if not inside and found.size == TYPES.get(found.type, 0) // 8:
             return found.offset, found.type
         # Inside a structure, numbers have what is left of it, of eight, four, two or one bytes.
@@ -213,10 +197,7 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     missing = [one.name for one in parameters if one.name not in stems]
     missing += [f"its {name}" for name in ("block", "grid") if getattr(rows, name) is None]
     if missing:
-        raise UsageError(
-            f"the launch of {entry} says nothing of {', '.join(missing)}; a grid and a block are "
-            "numbers, as `grid = 32`"
-        )
+        raise UsageError(f"the launch of {entry} says nothing of {', '.join(missing)}")
     found = Setup(
         entry=entry,
         grid=shape_of(rows.grid),
@@ -228,9 +209,7 @@ def setup_of(ptx: str, rows: LaunchRows) -> Setup:
     threads, blocks = math.prod(found.block), math.prod(found.grid)
     if threads > _LARGEST_BLOCK or blocks > _LARGEST_GRID or found.image_bytes > MOST_BYTES:
         raise UsageError(
-            f"the launch of {entry} has {blocks} blocks of {threads} threads and "
-            f"{found.image_bytes} bytes of buffers; {_LARGEST_GRID} blocks of {_LARGEST_BLOCK} and "
-            f"{MOST_BYTES} bytes are the most"
+            f"{blocks} blocks of {threads} threads, {found.image_bytes} bytes: too many"
         )
     found.launch  # noqa: B018 - what does not fit is said here
     return found
@@ -269,10 +248,7 @@ def entry_of(ptx: str, wanted: str | None) -> str:
         return next(iter(entries))
     names = ", ".join(entries) or "none"
     asked = "names no entry" if wanted is None else f"asks for the entry {wanted}"
-    raise UsageError(
-        f'the launch {asked}, and the module has {names}; write entry = "NAME" into the file '
-        "that --launch gives"
-    )
+    raise UsageError(f"the launch {asked}, and the module has {names}; name one")
 
 
 def own_text(ptx: str, entry: str) -> str:
@@ -311,7 +287,6 @@ def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
         end += size
     if end > _MOST_PARAMETERS:
         raise UsageError(
-            f"the parameters of {entry} have {end:,} bytes, and {_MOST_PARAMETERS:,} are the most "
-            "that a kernel takes"
+            f"the parameters of {entry} have {end:,} bytes; {_MOST_PARAMETERS:,} are the most"
         )
     return tuple(found)

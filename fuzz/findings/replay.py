@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from corpus import Entry, Finding, Kind
-from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM
+from corpus.finding import MODULE, PROGRAM
 from corpus.known import Answers
 from fuzz.findings.case import (
     ReplayOptions,
@@ -112,15 +112,9 @@ class ModuleProbe:
     ) -> None:
         finding = entry.finding
         if MODULE not in finding.files:
-            raise UsageError(
-                f"finding {entry.id} has no {MODULE} that a compiler could be given; import it "
-                "with one"
-            )
+            raise UsageError(f"finding {entry.id} has no {MODULE}; import it with one")
         if lacks_images(entry):
-            raise CannotBeAskedError(
-                f"finding {entry.id} is a {finding.kind}, which shows where its module runs, "
-                f"and there is nothing that it could run on; import it with {INPUT} and {EXPECTED}"
-            )
+            raise CannotBeAskedError(f"finding {entry.id} has nothing that it could run on")
         self._finding = msgspec.structs.replace(
             finding,
             target=parse_target(target).name if target else finding.target,
@@ -146,14 +140,11 @@ class ModuleProbe:
                 target, self._own
             ):
                 raise CannotBeAskedError(
-                    f"with .version {version}, the highest that is known, the ISA says something "
-                    f"else of finding {finding.id} than with {self._own}, so that nothing is learnt"
+                    f".version {version}: the ISA says otherwise of {finding.id}"
                 )
             return target, version
         raise CannotBeAskedError(
-            f"{refusing[0]} takes no module with .version {version} and .target "
-            f"{finding.target}, so that it cannot be asked about finding {finding.id}; choose "
-            "another --target"
+            f"{refusing[0]} takes no module with .version {version} and .target {finding.target}"
         )
 
     def _expected(self, target: str, version: PtxVersion) -> bool | None:

@@ -42,29 +42,22 @@ _MOST_BYTES = 4096  # bytes outside of every result that are listed one by one
 _JUDGED_COPIES = 16
 """Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
 _COPIED_BYTES = 1 << 28
-"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
+"""Most bytes of all copies of an image that are run at once; images have 1 MiB at most."""
 REPLAYS = 3  # times that something is run again before it is called a finding
-COPIES = 256
-"""Warps of a launch in which something is run that does not fail alone: more than a device has
-multiprocessors (132 on an H200)."""
+COPIES = 256  # warps of what does not fail alone: more than multiprocessors (132 on an H200)
 _HANG_REPLAYS = 1
 """How often a case that hangs is run again: each costs the whole deadline and a new process."""
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
 _AT_ONCE = 4096  # most runs of one launch, in which each has a warp or a grid of its own
 KERNEL_SECONDS = 10.0
-"""Time for the text of one kernel: of 20 lines it takes 100 tries, of 20 ms to 50 ms each on the
-simulated device (2026-11-28)."""
+"""Time for the text of one kernel: 20 lines take 100 tries of 20 ms to 50 ms (2026-11-28)."""
 NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), steps=())
 """Stands for the program of a kernel that a person wrote."""
 
 
 def expectation_of(draft: Draft, explanation: Explanation) -> bool | None:
-    """Return whether an assembler has to accept a draft that the oracle explains so.
-
-    None: either will do. It is undefined, or of registers whose types the oracle cannot judge.
-    """
+    """Return whether an assembler has to accept a draft; None: either will do."""
     if explanation.verdict is Legality.ILLEGAL:
         return False
     if explanation.verdict is Legality.UNDEFINED or explanation.form is None:
@@ -94,11 +87,10 @@ def judge(
     target: str,
     expected: Images | None = None,
 ) -> tuple[Kind | None, ...]:
-    """Return what is wrong with each image: a violation, or a deviation; None where it matches.
+    """Return what is wrong with each image, a violation or a deviation; None where it matches.
 
-    `oracle.bounds.permission.judged` decides. `images` and `actual`, uint8 (count, image_bytes),
-    are before and after the program, `target` is "sm_90@12.4" for code of CUDA 12.4, and `expected`
-    what the model computes, from a caller who has asked it already.
+    `oracle.bounds.permission.judged` decides. Images are uint8 (count, image_bytes), `target` is
+    "sm_90@12.4" say, `expected` is what the model computes, from a caller who has asked it already.
     """
     if expected is None:
         expected = execute(program, images, target=target).images
@@ -172,12 +164,9 @@ class Subject:
     module: KernelModule
     program: Program
     image: NDArray[np.uint8]  # (image_bytes,)
-    copies: int = 1
-    """Warps that work on copies of the image in one launch; what fails only in some places of a
-    device needs more than one."""
+    copies: int = 1  # warps that work on copies of the image in one launch
     told: tuple[NDArray[np.uint8], Kind] | None = None
-    """What must come out of a kernel that a person wrote, (image_bytes,), and what all else is
-    called; None where the oracle says that of the program."""
+    """What must come out of a kernel by hand, (image_bytes,), and what all else is called."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -449,10 +438,9 @@ def asked(
 
 
 def probe(runner: Runner, subject: Subject, most: int = 1) -> Counter[Rerun]:
-    """Run a subject up to so many times at once; raises DeviceLostError.
+    """Run a subject up to so many times at once; each copy is a run, but where they are needed.
 
-    Each copy of the image is a run, but where the finding needs copies in company: then all of a
-    launch are one. CannotBeAskedError: the runner cannot run it by design.
+    CannotBeAskedError: the runner cannot run it by design. DeviceLostError.
     """
     alone = subject.copies == 1
     if alone:

@@ -234,8 +234,6 @@ _SCREEN_END_SECONDS = (
     30.0  # for the end of a screening: a replay of what differed takes some seconds
 )
 _PLACE_SECONDS = 60.0  # how long a GPU may be taken by others when nothing is being screened
-_FOUND_BYTES = 256 << 20
-"""Most bytes of findings that one GPU sends: images of 8 programs, and what brought it down."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,17 +281,13 @@ class ScreenHost(PlacedActor):
         if code is None:
             return ScreenNews(line=line)
         rows = map(json.loads, (folder / "out").read_text(errors="replace").splitlines())
-        corpus, found, size = folder / "corpus", [], 0
-        for entry in open_corpus(corpus).entries() if corpus.is_dir() else ():
-            files = entry.files()
-            size += sum(map(len, files.values()))
-            if size <= _FOUND_BYTES:
-                found.append((entry.finding, files))
+        corpus = folder / "corpus"
+        entries = open_corpus(corpus).entries() if corpus.is_dir() else ()
         return ScreenNews(
             line=line,
             over=True,
             summary=next((row["summary"] for row in rows if "summary" in row), None),
-            findings=found,
+            findings=[(entry.finding, entry.files()) for entry in entries],
             error="" if code in (0, 1) else line or describe_status(code),
         )
 
@@ -333,8 +327,7 @@ def screened(
 ) -> Iterator[list[FleetDevice]]:
     """Screen every GPU that a cluster has now, as `ScreenHost.start` says; then leave it.
 
-    Iterates once a second over how it stands, until all are done; `stop` is set by who wants the
-    end.
+    Iterates once a second over how it stands, until all are done; `stop` asks for the end.
     """
     begun, stopped = time.monotonic(), 0.0
     devices = [FleetDevice(actor=cluster.start()) for _ in range(max(1, cluster.places()))]
@@ -360,10 +353,7 @@ def screened(
             late, why = list[FleetDevice](), "it was used by others all the time"
             if stopped and now - stopped > _SCREEN_END_SECONDS:
                 late, why = [*calls.values()], "it did not end in time"
-            elif stopped or (
-                len(waiting) == len(calls)
-                and (len(calls) < len(devices) or now - begun > _PLACE_SECONDS)
-            ):
+            elif stopped or (len(waiting) == len(calls) and now - begun > _PLACE_SECONDS):
                 # Those that have a place are done: nobody waits for what others use.
                 late = waiting
             for device in late:

@@ -41,7 +41,6 @@ _POLL_SECONDS = 0.2
 _POLL_OF_AN_ACTOR = 2e-3
 """How long an exchange gathers news, in all, or for each actor there is if that is more: it costs
 the driver 1 ms (benchmarks/fleet_driver.py)."""
-_DEAF_SECONDS = 300.0  # of silence, then an actor is given up: its Python may come over a network
 _PLACE_SECONDS = 120.0  # for the first actor to get a place: an autoscaler takes so long for a node
 _NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10  # actors in a row that may die as they begin; then none is started any more
@@ -88,7 +87,7 @@ class FleetPool(WorkerPool):
         self._tickets = 0
         self._deaths: Counter[int] = Counter()
         """By the number of a round: actors that died while they had it."""
-        self._begin_deaths, self._begin_died, self._why = 0, 0.0, ""
+        self._begin_deaths, self._why = 0, ""
         self._interrupted = self._closed = False
         self._first: protocol.Facts | None = None
         self._cases: Counter[int] = Counter()  # by slot: those of the actors that had it before
@@ -181,14 +180,11 @@ class FleetPool(WorkerPool):
         return events
 
     def _exchange(self) -> None:
-        now, gather = time.monotonic(), _POLL_OF_AN_ACTOR * len(self._actors)
+        seconds = max(_POLL_SECONDS, _POLL_OF_AN_ACTOR * len(self._actors))
         for actor in list(self._actors.values()):
             if actor.call is None:
                 outgoing, actor.outgoing = actor.outgoing, []
-                seconds = max(_POLL_SECONDS, gather)
                 self._call(actor, "exchange", outgoing, self._interrupted, seconds)
-            elif actor.begun is not None and now - actor.called > _DEAF_SECONDS:
-                self._bury(actor, f"gave no answer for {_DEAF_SECONDS:.0f} s")
 
     def _call(self, actor: _Actor, method: str, *arguments: object) -> None:
         actor.step, actor.called = method, time.monotonic()
@@ -310,11 +306,8 @@ class FleetPool(WorkerPool):
             host, place, node = actor.begun.host, actor.begun.place, actor.begun.node
             self._without[node] += node in (self._nodes or ())
             self._events.append(Changed(ACTOR, GONE, host, node, place, why[:_SHOWN]))
-        elif actor.called > self._begin_died:
-            # Those that die together may have a node that died.
-            self._begin_deaths, self._begin_died, self._why = (
-                self._begin_deaths + 1, time.monotonic(), why,
-            )  # fmt: skip
+        else:
+            self._begin_deaths, self._why = self._begin_deaths + 1, why
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:

@@ -33,15 +33,12 @@ campaign in order before Ray ends this process."""
 
 
 class RayCluster:
-    """A Ray cluster that this process is connected to.
+    """A Ray cluster that this process is connected to, by an address as `--fleet` takes it.
 
-    Its address is "auto", "local" for a cluster of this machine alone, or one such as
-    "ray://host:10001". With `gpus` an actor has a GPU, else cores alone; `workers` are the
-    processes of each, None: its share of the cores of a node. There are at most so many actors;
-    None: as many as there is room for. `host` makes what an actor holds, from the name of its place
-    and the id of its node.
-
-    Raises InfrastructureError if there is no cluster, or it cannot be joined.
+    With `gpus` an actor has a GPU, else cores alone; `workers` are the processes of each, None: its
+    share of the cores of a node. There are at most `most` actors, or as many as there is room for.
+    `host` makes what an actor holds, from the name of its place and the id of its node. Raises
+    InfrastructureError if there is no cluster, or it cannot be joined.
     """
 
     def __init__(

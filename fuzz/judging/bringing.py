@@ -94,10 +94,7 @@ def brought(options: Judge) -> Iterator[Brought]:
     entry = entry_of(ptx, rows.entry)
     own = own_text(written, entry)
     if idle := [fault for fault in options.faults if not by_name(fault).applies(ptx)]:
-        raise UsageError(
-            f"the fault {idle[0]} changes nothing in {kernel}, which has none of the instructions "
-            "that it breaks, so that nothing would be judged; leave it out"
-        )
+        raise UsageError(f"the fault {idle[0]} changes nothing in {kernel}; leave it out")
     if options.target is not None and options.target != target:
         row = parse_target(options.target)
         version = f"{max(parse_version(version), row.since)}"
@@ -211,16 +208,13 @@ def _members(choice: RunnerChoice, options: Judge) -> tuple[Member, ...]:
     simulated, changed = choice.name == "sim", bool(choice.faults or choice.ptx_pass)
     if options.compilers is not None and (changed or choice.name not in BUILT_IN):
         raise UsageError(
-            "--compilers compares compilers for a GPU on the same text: --fault, --ptx-pass and a "
-            "runner that reads PTX do not go with it; leave one of the two out"
+            "--compilers goes without --fault, --ptx-pass and other runners; leave one"
         )
     if choice.name not in BUILT_IN or (changed and simulated):
         return ()
     if changed or (simulated and options.compilers is None):
         raise UsageError(
-            "the simulated device compares a kernel with what a --ptx-pass or a --fault makes of "
-            "it, and a GPU what compilers do: give --runner sim with one of these, or --runner "
-            "cuda without"
+            "the simulated device compares a kernel with what a --ptx-pass or a --fault makes of it"
         )
     with fetcher(fetched_compiler, json=options.json) as fetch_one:
         selected = all_fetched(select(options.compilers or _COMPILERS), fetch_one)

@@ -47,13 +47,11 @@ from runners.simulated import TrapKind
 _GIVEN_UP = 8
 """Images without any result after which the others are not tried: one that hangs takes seconds."""
 REFERENCE_SECONDS = 60.0
-"""After which the simulated device is given no more images: of most kernels 64 take 2 s to 5 s, of
-eight blocks of 64 threads that loop 60 s (on one core, 2026-11-24)."""
+"""After which no more images are run; of most kernels 64 take 2 s to 5 s (2026-11-24)."""
 _NOT_ASKED = (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE)
 _SAID_CHARACTERS = 200  # characters that are kept of the message of a runner that was not tried
 _MOST_FINDINGS = 4
-"""Most findings of one kernel: there are rarely more groups of compilers that agree with each
-other."""
+"""Most findings of one kernel; there are rarely more groups of compilers that agree."""
 _SLACK = 4
 """Times the steps of the kernel that a smaller one may take: what takes longer runs for ever."""
 SIMULATED = "the simulated device"
@@ -77,8 +75,7 @@ class KernelDisagreement:
     actual: Image | None = None  # what it became; None where there is no result
     failure: Failure | None = None
     steady: bool = True
-    """Whether results came out again each time, those of who it is compared with, too, where the
-    simulated device does not say what must come out."""
+    """Whether results came out again each time, where the simulated device does not say which."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,10 +122,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
     """Run drawn images everywhere, and compare; UsageError if no image can be judged."""
     ptx, setup, reference = who.ptx, who.setup, who.reference
     if not setup.buffers:
-        raise UsageError(
-            f"the kernel has no result that could be judged: {setup.entry} is given no buffer that "
-            'it could write into; name one (--launch FILE, out = { bytes = 256, type = "u32" })'
-        )
+        raise UsageError(f"{setup.entry} has no result that could be judged: given no buffer")
     edges = edges_of(ptx, setup)
     images = np.array([image_of(setup, seed=seed, number=n, edges=edges) for n in range(count)])
     expected: Expected | None = None
@@ -148,10 +142,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
             if after.kind is TrapKind.RACE:
                 raise UsageError(f"the kernel has no result that could be judged: {after.why}")
         if not found:
-            raise UsageError(
-                f"on none of {len(left)} images has the kernel a result that could be judged: "
-                f"{left[0].why}; mend the kernel, or its launch (--launch FILE)"
-            )
+            raise UsageError(f"no result on {len(left)} images: {left[0].why}; mend the kernel")
         images = images[[*found]]
         expected = Expected(*map(np.array, zip(*found.values(), strict=True)))
     tell("compiling and comparing")
@@ -159,10 +150,7 @@ def compare(who: Brought, *, count: int, seed: int, tell: Callable[[str], None])
     builds = who.answerers(ptx, setup)
     came = compared(builds, ptx, setup, images, expected, permitted=bool(open_))
     if reference is None and not came.codes and came.verdicts:
-        raise UsageError(
-            f"no build runs to its end ({came.verdicts[0].difference}), and the simulated "
-            "device does not know the kernel: look at how it is launched (--launch FILE)"
-        )
+        raise UsageError(f"no build runs to its end ({came.verdicts[0].difference}): --launch FILE")
     came.left, came.untried = left, count - len(images) - len(left)
     if expected is None or expected.approximate.any():
         came.approximations = open_
@@ -324,10 +312,7 @@ def _found(
 def reducer_of(
     who: Brought, reference: Reference, verdict: KernelDisagreement, *, end: float | None = None
 ) -> KernelReducer:
-    """Return what makes a kernel smaller that a build gets wrong, until a time of its clock.
-
-    Where no compiler is asked, the newest ptxas here that takes the kernel has to take it, too.
-    """
+    """Return what makes a kernel smaller that a build gets wrong; ptxas takes it, too."""
     found = () if who.members else discover_assemblers().assemblers
     assembler = next((ptxas for ptxas in found if _assembles(ptxas, who.ptx)), None)
     holds = shows(verdict, reference.at_most(_SLACK), assembler)
@@ -434,11 +419,7 @@ Holds = Callable[[str, Setup, Image], bool]
 
 
 class KernelReducer(Reducer):
-    """Makes a kernel, its launch and an image smaller.
-
-    It ends at a value of `time.monotonic()`; None: `REDUCE_SECONDS` from now. `setup` and `image`,
-    uint8 (bytes,), are the smallest launch and image so far.
-    """
+    """Makes a kernel, its launch and an image, uint8 (bytes,), smaller, until a monotonic `end`."""
 
     def __init__(
         self, holds: Holds, ptx: str, setup: Setup, image: Image, *, end: float | None = None

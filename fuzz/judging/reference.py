@@ -12,7 +12,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,9 +53,7 @@ Image = NDArray[np.uint8]
 _UNDECIDED = re.compile(
     r"%(?:clock|globaltimer|n?smid|n?warpid|gridid|pm\d|envreg|total_smem_size|aggr_smem_size)\w*"
     r"|\b(?:activemask|elect\.sync)\b|\b(?P<order>(?:atom|red)\b[\w.:]*\.add[\w.:]*\.b?f\d+x?\w*)"
-)
-"""What the device decides, or its compiler (PTX ISA 10, 9.7.13.9, 9.7.13.17), and sums whose
-rounding goes by an order that the ISA leaves open (9.7.13, atom and red)."""
+)  # what device or compiler decide (PTX ISA 10, 9.7.13.9, .17), and sums in an open order (9.7.13)
 _ROUNDED = re.compile(
     r"(?<![\w.])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64)\b)", re.ASCII
 )  # without a rounding a compiler may fuse a product and a sum (PTX ISA 9.7.3.3 to .5)
@@ -67,6 +65,10 @@ _ELSEWHERE = re.compile(r"(?:ld|ldu|st|bra|call|bar|barrier)\b")
 _CONVERTS = re.compile(r"\bcvt\S*(?:\.[su]\d+\.b?f\d|\.b?f\d+\.[su]\d)")
 _COMPARED = frozenset({"setp", "set", "mov", "min", "max", "slct"})
 """First words of instructions that compare, or give a register what is compared."""
+_NEAR = 8  # constants before and after one that may have been added to it, or shifted it
+_FIELDS = (8, 16, 24)
+"""Places of bytes and halves in a word, which are taken out of it without a constant."""
+_MOST = 1 << 14
 _PACKED = {16: "<e", 32: "<f", 64: "<d"}
 
 
@@ -159,19 +161,18 @@ class Reference:
             return Left(why=str(trap), kind=trap.trap.kind)
         self.steps = max(self.steps, found[0].steps)
         if not np.array_equal(found[0].image, found[-1].image):
-            return Left(
-                why="what comes out depends on an address, a clock, who is active, or on a "
-                "register, memory or a lane that the kernel never gave a value"
-            )
+            return Left("it depends on an address, a clock, a lane, or on what nobody wrote")
         return Expected(found[0].image, found[0].approximate)
 
 
 class Edges(NamedTuple):
-    """Words of a type at which results may turn; neither is empty."""
+    """Words of a type at which results may turn; none of the three is empty."""
 
     exact: NDArray[np.uint64]
     """What the kernel compares with, or, if it compares with none, all of its constants."""
     near: NDArray[np.uint64]  # one more and one less than any constant
+    derived: NDArray[np.uint64]
+    """What an instruction of the kernel makes such a constant of, and one more and less."""
 
 
 def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
@@ -187,12 +188,15 @@ def edges_of(ptx: str, setup: Setup) -> Mapping[str, Edges]:
     compared = any(word in _COMPARED for word, _ in named)
     exact = [number for word, number in named if word in _COMPARED or not compared] + given
     every = [number for _, number in named] + given
-    converts, made = bool(_CONVERTS.search(text)), {}
+    derived = islice(_derived(named, compared), _MOST)
+    numbers = [list(dict.fromkeys(some)) for some in (exact, every, derived)]
+    converts = bool(_CONVERTS.search(text))
+    made = {}
     for kind in {row.type for row in setup.buffers.values()}:
-        exactly, all_ = (_words(some, kind, converts) for some in (exact, every))
+        exactly, all_, further = (_words(some, kind, converts) for some in numbers)
         if exactly.size:
-            mask, step = np.uint64((1 << TYPES[kind]) - 1), np.uint64(1)
-            made[kind] = Edges(exactly, np.unique(np.append(all_ - step, all_ + step) & mask))
+            near, beside = _beside(all_, kind), _beside(further, kind)
+            made[kind] = Edges(exactly, near, np.append(further, beside) if further.size else near)
     return made
 
 
@@ -204,6 +208,30 @@ def _named(one: InstructionText) -> Iterator[tuple[str, int | float]]:
             raw = given.value.to_bytes(bits // 8, "little") if bits else b""
             number = struct.unpack(_PACKED[bits], raw)[0] if bits else given.value
             yield one.opcode.partition(".")[0], number
+
+
+def _derived(named: list[tuple[str, int | float]], compared: bool) -> Iterator[int | float]:
+    """Iterate over what becomes a constant, or a compared one, by what is beside it."""
+    for at, (compares, number) in enumerate(named):
+        if compared and compares not in _COMPARED:
+            continue
+        yield -number
+        if isinstance(number, int):
+            yield ~number
+            yield from (number << place for place in _FIELDS)
+        for word, other in named[max(0, at - _NEAR) : at + _NEAR + 1]:
+            if isinstance(number, int) is not isinstance(other, int):
+                continue
+            if word in ("add", "sub", "mad", "fma"):
+                yield from (number - other, number + other)
+            if word in ("mul", "mad", "fma", "div") and other:
+                by = number // other if isinstance(number, int) else number / other
+                yield from (by, number * other)
+            if isinstance(number, int) and isinstance(other, int):
+                if word in ("shl", "shr", "bfe", "bfi", "shf") and 0 < other < 64:
+                    yield from (number << other, number >> other)
+                if word in ("xor", "and", "or", "lop3"):
+                    yield number ^ other
 
 
 def _words(numbers: list[int | float], type_: str, converts: bool) -> NDArray[np.uint64]:
@@ -224,6 +252,11 @@ def _words(numbers: list[int | float], type_: str, converts: bool) -> NDArray[np
     return np.array([one & (1 << bits) - 1 for one in found], np.uint64)
 
 
+def _beside(words: NDArray[np.uint64], type_: str) -> NDArray[np.uint64]:
+    mask = np.uint64((1 << TYPES[type_]) - 1)
+    return np.unique(np.append(words - np.uint64(1), words + np.uint64(1)) & mask)
+
+
 _EDGES = 4
 """One of so many elements of every other image is at an edge of the kernel's own, or is not."""
 
@@ -231,10 +264,7 @@ _EDGES = 4
 def image_of(
     setup: Setup, *, seed: int, number: int, edges: Mapping[str, Edges] | None = None
 ) -> NDArray[np.uint8]:
-    """Return an image, uint8 (image_bytes,); what is nobody's is random, too.
-
-    Of every other image some elements, or nearly all, are `edges` of the kernel, by their types.
-    """
+    """Return an image, uint8 (image_bytes,); of every other one some elements are `edges`."""
     whole = filled("b", 64, setup.image_bytes, seed=seed, image=1 + 4 * number, buffer=0)
     image = np.frombuffer(whole, np.uint8).copy()
     for index, (name, row) in enumerate(setup.buffers.items(), start=1):
@@ -256,8 +286,10 @@ def image_of(
             # Two inputs at rare constants at once are met where nearly all elements are such.
             often = number % 4 == 3
             chosen = np.flatnonzero((draw.integers(_EDGES, size=words.size) == 0) ^ often)
-            turns = draw.integers(2, size=chosen.size)
-            words[chosen] = np.choose(turns, [draw.choice(one, chosen.size) for one in found])
+            turns = draw.integers(4, size=chosen.size)
+            last = found.exact if often else found.derived
+            offers = (found.exact, found.near, found.derived, last)
+            words[chosen] = np.choose(turns, [draw.choice(one, chosen.size) for one in offers])
     return image
 
 
@@ -420,8 +452,7 @@ def _uses(ptx: str, entry: str, given: Mapping[str, object]) -> Mapping[str, _Us
         body = list(parse(ptx).entries[entry].body or ())
     except SimulatedTrap as trap:
         raise UsageError(
-            f"the launch cannot be guessed, because the simulated device does not read the module "
-            f"({trap}); say with --launch FILE how it is launched"
+            f"the launch cannot be guessed ({trap}); say with --launch FILE how it is launched"
         ) from None
     formal = {one.name: one for one in parameters_of(ptx, entry)}
     uses: dict[str, _Use] = {}

@@ -298,7 +298,7 @@ class Conform(Options, words="conform", runs="conform:conform"):
 
     runner: str = argument(**{**any_runner("sim", "cuda"), "metavar": "RUNNER"})
     only: str = shared("only")
-    images: int = shared("images", "Of each form.", type=click.IntRange(1, 65_536), default=38)
+    images: int = shared("images", "Images for a form.", type=click.IntRange(1, 65_536), default=38)
     target: str | None = shared("chosen_target")
     ptx_version: str | None = shared("chosen_version")
     workers: int = shared("workers", "Forms at the same time, each in a process.", default=1)
@@ -345,7 +345,7 @@ class Gate(Options, words="gate", runs="gate:gate"):
         "'none'.  [default: maxrregcount=32, regAllocOptLevel=2, process=last, and each target "
         "that runs the same code]",
     )
-    slower: float = option("How often as long is slower.", type=Range(min=1), default=1.5)
+    slower: float = option("How many times OLD's time NEW may take.", type=Range(1), default=1.5)
     target: str | None = shared("target", "Only this .target.  [default: the device's]")
     only: str = shared("only")
     at_least: int = shared(

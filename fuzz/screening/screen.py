@@ -112,10 +112,9 @@ class ScreenRun:
     """The screening of one device.
 
     With `bursts` the load goes in steps of 1 ms to 1 s from idle to full and back, drawn by `seed`:
-    that is when a supply voltage sags. `grows`: programs may come at any time, so that it is no
-    failure to have none. `set_name` is the file of the set. With `fresh` the device makes images,
-    and compares them with its reference. Raises UsageError if the runner does not screen, or with
-    `fresh` does not compare.
+    that is when a supply voltage sags. `grows`: programs may come at any time. `set_name` is the
+    file of the set. With `fresh` the device makes images, and compares them with its reference.
+    Raises UsageError if the runner does not screen, or with `fresh` does not compare.
     """
 
     def __init__(

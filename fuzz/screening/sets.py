@@ -211,7 +211,8 @@ def read_set(path: Path) -> ScreeningSet:
     """
     anew = "`warpfuzz distill --output FILE` makes one"
     try:
-        contents = read_given(path, most=SET_BYTES)
+        # As much memory is asked for as may be read.
+        contents = read_given(path, most=min(path.stat().st_size, SET_BYTES))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {reason_of(error)}; {anew}") from None
     data, start = np.frombuffer(contents, np.uint8), _HEADER_AT

@@ -18,54 +18,10 @@ from oracle.isa.forms import FORMATS, Format
 LINE_BYTES = 64
 """A cache line of x86-64 and of most 64-bit Arm processors."""
 
-_BLOCK_BYTES = 1 << 18
-"""Copied at once: little enough for the cache, and for memory that is not fresh from the system."""
-
 
 def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
     """Copy matrices so that their axes lie in memory in an order, the largest stride first."""
-    memory = np.empty([matrices.shape[axis] for axis in order], matrices.dtype)
-    copy = memory.transpose(np.argsort(order))
-    transpose(copy, matrices)
-    return copy
-
-
-def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
-    """Copy a batch, (count, ...), into an array of its shape whose axes lie otherwise in memory.
-
-    Copied naively, each element of a row comes from another image, all of which fall into few sets
-    of the cache: seven times the time (512 images of 4 KiB, 2026-11-21).
-    """
-    if _memory_order(target)[0] == _memory_order(source)[0] or not source.size:
-        np.copyto(target, source)
-        return
-    count = max(1, _BLOCK_BYTES * len(source) // source.nbytes)
-    for start in range(0, len(source), count):
-        part = slice(start, start + count)
-        np.copyto(target[part], _spread(source[part], _memory_order(target)))
-
-
-def _memory_order(array: NDArray[Any]) -> list[int]:
-    """Return the axes of an array, the one with the largest stride first."""
-    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-
-
-def _spread(source: NDArray[Any], order: list[int]) -> NDArray[Any]:
-    """Copy an array with a cache line between what lies far apart, and the batch where it was."""
-    axes = _memory_order(source)
-    if axes[0] != 0:
-        axes = [axis for axis in order if axis != axes[-1]] + axes[-1:]
-    shape = [source.shape[axis] for axis in axes]
-    gap = max(1, LINE_BYTES // source.itemsize)
-    if axes[0] == 0:  # a gap after each matrix
-        size = prod(shape[1:])
-        spread = np.empty((shape[0], size + gap), source.dtype)[:, :size].reshape(shape)
-    else:  # a gap after the elements that one place has in the batch
-        *outer, inner = shape
-        spread = np.empty((*outer, inner + gap), source.dtype)[..., :inner]
-    copy = spread.transpose(np.argsort(axes))
-    np.copyto(copy, source)
-    return copy
+    return np.array(matrices.transpose(order), order="C").transpose(np.argsort(order))
 
 
 _REGION_BYTES = 16 << 20
@@ -110,47 +66,36 @@ class Scratch:
         return copied
 
     def turn(self, target: NDArray[Any], source: NDArray[Any]) -> None:
-        """Copy rows to where they lie side by side, element by element, or back.
+        """Copy a matrix, (count, size), in C order to one whose rows lie side by side, or back.
 
-        `target`, `source`: One (count, size) in C order; the other (count, ...), the first axis the
-        last in memory. A few rows at a time, so that what is read across them lies in the cache.
+        A few rows at a time, so that what is read across them lies in the cache.
         """
         gap = LINE_BYTES // source.itemsize
         apart = target.strides[0] == target.itemsize
         for start in range(0, len(source), _TURNED):
             here, there = source[start : start + _TURNED], target[start : start + _TURNED]
-            if apart:
-                count, size = here.shape
-                spread = self.array("spread", (count, size + gap), source.dtype)[:, :size]
-                np.copyto(spread, here)
-                np.copyto(there, spread.reshape(there.shape))
-            else:
-                count, size = there.shape
-                spread = self.array("spread", (size, count + gap), source.dtype)[:, :count]
-                elements = np.moveaxis(here, 0, -1)
-                np.copyto(spread.reshape(elements.shape), elements)
-                np.copyto(there, spread.T)
+            read, write = (here, there) if apart else (here.T, there.T)
+            count, size = read.shape
+            spread = self.array("spread", (count, size + gap), source.dtype)[:, :size]
+            np.copyto(spread, read)
+            np.copyto(write, spread)
 
     def tiles_last(
         self, name: str, tiles: NDArray[Any], axes: tuple[int, int, int]
     ) -> NDArray[Any]:
         """Return matrices (tiles, rows, columns) with other axes, of which tiles are the last."""
         target = self.array(name, tuple(tiles.shape[axis] for axis in axes), tiles.dtype)
-        transpose(target.transpose(np.argsort(axes)), tiles)
+        np.copyto(target, tiles.transpose(axes))
         return target
 
 
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        self.scratch = Scratch()
-
-
-_per_thread = _PerThread()
+_per_thread = threading.local()
 
 
 def own_scratch() -> Scratch:
     """Return the working memory of this thread."""
-    return _per_thread.scratch
+    found: Scratch = _per_thread.__dict__.setdefault("scratch", Scratch())
+    return found
 
 
 @contextmanager
@@ -338,44 +283,24 @@ def product_error(
 def odd_sum(x: Floats, y: Floats) -> Floats:
     """Return x + y rounded to odd: rounded again, it is as if rounded once (Boldo 2008)."""
     total, error = two_sum(x, y)
-    inexact = error != 0.0
-    pattern = total.view(np.int64)
-    pattern += _toward_zero(total, error, inexact)
+    inexact, pattern = error != 0.0, total.view(np.int64)
+    # One less where the rounded sum is farther from zero than the exact one: the signs differ.
+    pattern += (error.view(np.int64) ^ pattern) >> 63 & -inexact.astype(np.int64)
     pattern |= inexact
     return total
 
 
-def directed_step(total: Floats, error: Floats, rounding: str) -> NDArray[np.int64]:
-    """Return how many patterns directed sums are away from zero; `error`, of two_sum, is lost."""
-    if rounding == "rz":
-        return _toward_zero(total, error, error != 0.0)
-    moved = error < 0.0 if rounding == "rm" else error > 0.0
-    step = error.view(np.int64)
-    np.right_shift(total.view(np.int64), 63, out=step)
-    step |= 1
-    if rounding == "rm":
-        np.negative(step, out=step)
-    step *= moved
-    return step
-
-
-def _toward_zero(total: Floats, error: Floats, inexact: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return -1 where the rounded sum is farther from zero than the exact one; `error` is lost."""
-    step = error.view(np.int64)
-    step ^= total.view(np.int64)
-    step >>= 63  # -1 where the signs differ
-    step *= inexact
-    return step
-
-
 def rounded_sum(head: Floats, tail: Floats, rounding: str) -> Floats:
     """Return the sum, rounded once, where it neither overflows nor is subnormal and inexact."""
-    if rounding == "rn":
-        return head + tail
     total, error = two_sum(head, tail)
-    pattern = total.view(np.int64)
-    pattern += directed_step(total, error, rounding)
-    return total
+    if rounding == "rn":
+        return total
+    moved, toward = {
+        "rm": (error < 0.0, -np.inf),
+        "rp": (error > 0.0, np.inf),
+        "rz": ((error != 0.0) & (np.signbit(error) != np.signbit(total)), 0.0),
+    }[rounding]
+    return np.where(moved, np.nextafter(total, toward), total)
 
 
 def unpacked(bits: Array, name: str) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
@@ -12,15 +13,13 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
 from oracle.arithmetic.conversions import CANONICAL_NAN, Scratch, flushed, narrow, own_scratch
-from oracle.isa.forms import Format, format_named
+from oracle.isa.forms import FORMATS, Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
 
 Array = NDArray[Any]
 """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
 Index = NDArray[np.intp]
 
-_FEW = 64
-"""One in so many elements of f16 may be subnormal and go the way that is quick without them."""
 _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""
 _CHUNK_ELEMENTS = 1 << 17
@@ -80,17 +79,37 @@ def _decoded(
         bits = scratch.tiles_last(name, tiles, axes)
     values = scratch.array(f"{name} values", bits.shape, working.values)
     exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
-    _decode(bits, fmt, values, exponents, scratch)
+    if fmt.name == "f16":
+        for table, out in zip(_halves(), (values, exponents), strict=True):
+            table.take(bits, out=out, mode="clip")
+    else:
+        np.copyto(values, element_values(bits, fmt))
+        _write_exponents(bits, fmt, exponents)
     if least is not None:
         np.maximum(exponents, least, out=exponents, where=exponents != working.absent)
     special = np.zeros(bits.shape[2], np.bool_)
     if exponents.max(initial=0) > fmt.bias:
         np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
-        if fmt.name == "f16":
-            at = np.flatnonzero(exponents > fmt.bias)
-            finite = values.take(at)  # 2^16 stands for infinity, more for NaN
-            values.put(at, np.where(np.abs(finite) == 2.0**16, finite * np.inf, np.nan))
     return _Operand(values, exponents, working, special)
+
+
+@cache
+def _halves() -> tuple[Array, Array]:
+    """Return number and exponent of every f16: NumPy's conversion is slow beside normal ones."""
+    bits, fmt = np.arange(1 << 16, dtype=np.uint16), FORMATS["f16"]
+    exponents = np.empty(bits.shape, np.int8)
+    _write_exponents(bits, fmt, exponents)
+    return element_values(bits, fmt), exponents
+
+
+def _write_exponents(bits: Array, fmt: Format, out: Array) -> None:
+    """Write exponents, subnormals' as the least normal number's, and `absent` for zeros."""
+    np.right_shift(bits, fmt.fraction_bits + fmt.ignored_bits, out=out, casting="unsafe")
+    out &= (1 << fmt.exponent_bits) - 1
+    np.maximum(out, 1, out=out)
+    out -= fmt.bias
+    magnitude = bits & bits.dtype.type(fmt.magnitude - (1 << fmt.ignored_bits) + 1)
+    np.copyto(out, _WORKING[fmt.name].absent, where=magnitude == 0)
 
 
 def element_values(bits: Array, fmt: Format) -> Array:
@@ -103,76 +122,6 @@ def element_values(bits: Array, fmt: Format) -> Array:
     elif fmt.ignored_bits:
         words = words & np.uint32(2**32 - (1 << fmt.ignored_bits))
     return words.view(np.float32)
-
-
-def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: Scratch) -> None:
-    """Write values and exponents: a zero's is `absent`; infinities and NaNs of f16 are finite."""
-    mask = (1 << (8 * bits.itemsize - 1)) - (1 << fmt.ignored_bits)
-    least, absent = 1 - fmt.bias, _WORKING[fmt.name].absent
-    np.right_shift(bits, fmt.fraction_bits + fmt.ignored_bits, out=exponents, casting="unsafe")
-    exponents &= (1 << fmt.exponent_bits) - 1
-    at = _few_zeros(exponents)
-    exponents -= fmt.bias
-    if at is not None:
-        exponents.put(at, np.where(bits.take(at) & mask == 0, absent, least))
-        _write_values(bits, fmt, values)
-        return
-    small = scratch.array("small", bits.shape, np.bool_)
-    np.equal(exponents, -fmt.bias, out=small)
-    magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
-    np.bitwise_and(bits, mask, out=magnitude)
-    zero = scratch.array("zero", bits.shape, np.bool_)
-    np.equal(magnitude, 0, out=zero)
-    exponents += small.view(np.int8)
-    subnormal = np.count_nonzero(small) - np.count_nonzero(zero)
-    if fmt.name == "f16" and _FEW * subnormal > bits.size:
-        _scale_halves(bits, magnitude, exponents, values, scratch)
-    else:
-        _write_values(bits, fmt, values)
-    lower = scratch.array("lower", bits.shape, exponents.dtype)
-    np.multiply(zero, exponents.dtype.type(least - absent), out=lower)
-    exponents -= lower
-
-
-def _few_zeros(exponents: Array) -> Index | None:
-    """Return where natural numbers (k, lines, tiles) are zero, in memory order, if few are."""
-    rows = exponents.reshape(len(exponents), -1)
-    columns = np.flatnonzero(rows.min(axis=0, initial=1) == 0)
-    if _FEW * len(columns) > rows.size:
-        return None
-    k, column = np.nonzero(rows.take(columns, axis=1) == 0)
-    return None if _FEW * len(k) > rows.size else k * rows.shape[1] + columns[column]
-
-
-def _write_values(bits: Array, fmt: Format, out: Array) -> None:
-    """Write elements, of f16 few of them subnormal, as floats; special ones of f16 are finite."""
-    if fmt.name != "f16":
-        np.copyto(out, element_values(bits, fmt))
-        return
-    words = out.view(np.int32)
-    np.copyto(words, bits.view(np.int16))
-    words <<= 13  # f16 has 10 bits of a fraction, f32 23
-    words &= -(1 << 31) | (1 << 28) - 1  # the sign came along three times too often
-    out *= np.float32(2.0 ** (127 - 15))  # the difference of the biases
-
-
-def _scale_halves(
-    bits: Array, magnitude: Array, exponents: Array, out: Array, scratch: Scratch
-) -> None:
-    """Write f16 without f32's subnormals, special ones finite: thrice as fast (2026-11-21)."""
-    significand = scratch.copy("significand", exponents, np.int16)
-    significand += 15 - 1  # the field, less one
-    significand <<= 10
-    np.subtract(magnitude.view(np.int16), significand, out=significand)
-    sign = scratch.copy("sign", bits.view(np.int16))
-    sign >>= 15
-    sign |= 1
-    significand *= sign
-    np.copyto(out, significand)
-    power = scratch.copy("power", exponents, np.int32)
-    power += 127 - 10  # f32's bias, and f16's bits of a fraction
-    power <<= 23
-    out *= power.view(np.float32)
 
 
 def _chain(

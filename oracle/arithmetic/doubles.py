@@ -8,16 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import (
-    Scratch,
-    flushed,
-    odd_sum,
-    product_error,
-    rounded_sum,
-    small_buffer,
-    split,
-    two_sum,
-)
+from oracle.arithmetic import conversions
+from oracle.arithmetic.conversions import Scratch, odd_sum, split, two_sum
 from oracle.isa.forms import FORMATS
 from oracle.models import DoubleChain, NanRule
 
@@ -128,7 +120,7 @@ def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits
 def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
     """Return the rounded product of significands and its exact error."""
     product = a.significand * b.significand
-    return product, product_error(product, (a.high, a.low), (b.high, b.low))
+    return product, conversions.product_error(product, (a.high, a.low), (b.high, b.low))
 
 
 def _finite(
@@ -150,7 +142,7 @@ def _finite(
     upper, lower = two_sum(scaled, error)
     head, rest = two_sum(product, upper)
     tail = odd_sum(lower, rest)
-    total = rounded_sum(head, tail, rounding)
+    total = conversions.rounded_sum(head, tail, rounding)
     # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
     near = np.minimum(frame, 1000)
     np.maximum(near, -1000, out=near)
@@ -239,7 +231,11 @@ def chain(
         total = scratch.copy("f64 c", total)
     with np.errstate(all="ignore"):
         _chain(left, right, total, rounding, rule, scratch)
-    return flushed(total, FORMATS["f64"]) if rule.d_subnormals.value == "flushed" else total
+    return (
+        conversions.flushed(total, FORMATS["f64"])
+        if rule.d_subnormals.value == "flushed"
+        else total
+    )
 
 
 def _tiles_last(
@@ -252,7 +248,7 @@ def _tiles_last(
         rows = scratch.array(name, (size, len(bits)), np.uint64)
         scratch.turn(rows.T, bits.reshape(len(bits), size))
         turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
-    return flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
+    return conversions.flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
 
 
 def _chain(
@@ -260,13 +256,15 @@ def _chain(
 ) -> None:
     """Add the products to `total`, tile by tile in the way that the operands allow."""
     fused, tiles = rule.multiply_add.value == "fused", total.shape[2]
-    ordinary = _are_ordinary(left, right, total, scratch) if fused else np.zeros(tiles, np.bool_)
+    ordinary = np.zeros(tiles, np.bool_)
+    if fused and rounding == "rn":
+        ordinary = _are_ordinary(left, right, total, scratch)
     usual, other = np.flatnonzero(ordinary), np.flatnonzero(~ordinary)
     if usual.size == tiles:
-        _fused_chain(left, right, total, rounding, scratch)
+        _fused_chain(left, right, total, scratch)
     elif usual.size:
         sums = total.take(usual, -1)
-        _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, rounding, scratch)
+        _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, scratch)
         total[..., usual] = sums
     one = decoded(np.full((1, 1, 1), _ONE, np.uint64))
     how: dict[str, Any] = {"rounding": rounding, "nan": rule.nan.value}
@@ -307,86 +305,47 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
     return ordinary
 
 
-def _fused_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
-    """Add the products to `total`, where nothing is special or can become so."""
-    mode, a, c = rounding, left.view(np.float64), total.view(np.float64)
-    if rounding == "rm":  # -(-a b - c), rounded upward
-        mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
-        total ^= _SIGN
+def _fused_chain(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> None:
+    """Add the products to `total`, to nearest, where nothing is special or can become so."""
     # The elements, and the parts of at most 26 bits that they are sums of.
     rows, columns = (
         (values, *split(values, out=[
             scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl"
         ]))
-        for name, values in (("a", a), ("b", right.view(np.float64)))
+        for name, values in (("a", left.view(np.float64)), ("b", right.view(np.float64)))
     )  # fmt: skip
-    depth, m, tiles = left.shape
+    c, (depth, m, tiles) = total.view(np.float64), left.shape
     size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
     for row in range(0, m, size):
         block = slice(row, row + size)
         sums = c[block]
-        arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(5)]
-        flags = [scratch.array(f"f64 flags {i}", sums.shape, np.bool_) for i in range(3)]
+        arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(4)]
         for k in range(depth):
             x, y = [part[k, block, None] for part in rows], [part[k, None] for part in columns]
-            sums = _step(x, y, sums, arrays, flags, mode)
+            sums = _step(x, y, sums, arrays)
         if depth % 2:  # sums alternate between two arrays
             c[block] = sums
-    if rounding == "rm":
-        total ^= _SIGN
 
 
-def _step(
-    x: list[Floats], y: list[Floats], c: Floats, arrays: list[Floats], flags: list[Bools], mode: str
-) -> Floats:
+def _step(x: list[Floats], y: list[Floats], c: Floats, arrays: list[Floats]) -> Floats:
     """Return sums and the products of split factors added; `c` becomes a working array."""
-    p, e, s, free, rest = arrays
-    with small_buffer():
+    p, e, s, free = arrays
+    with conversions.small_buffer():
         np.multiply(x[0], y[0], out=p)
-        product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
+        conversions.product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
     s, t = two_sum(p, c, out=(s, c, free))
     v = np.add(t, e, out=p)
-    if mode == "rn":
-        # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
-        words, spare = v.reshape(-1).view(np.uint32), 0
-        near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
-        result = np.add(s, v, out=p)
-    else:
-        result, spare = np.add(s, v, out=free), 3
-        near = _step_away(result, s, v, rest, flags, mode)
+    # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
+    words = v.reshape(-1).view(np.uint32)
+    near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
+    result = np.add(s, v, out=p)
     if near is not None:
-        _settle(result, near, s, t, e, mode)
-    arrays[spare] = c
+        _settle(result, near, s, t, e)
+    arrays[0] = c
     return result
 
 
-def _step_away(
-    result: Floats, s: Floats, v: Floats, rest: Floats, flags: list[Bools], mode: str
-) -> Places | None:
-    """Go from the nearest sums to those of the mode; return where they were exact."""
-    below, exact, negative = flags
-    added = np.subtract(result, s, out=rest)  # as if it were v
-    np.less(added, v, out=below)
-    np.equal(added, v, out=exact)
-    np.less(result, 0.0, out=negative)
-    steps = below.view(np.int8)
-    if mode == "rz":
-        np.equal(below, negative, out=below)  # toward zero, or exact
-        np.greater(below, exact, out=below)
-        np.negative(steps, out=steps)
-    else:
-        # Upward is away from zero for positive numbers, and toward it for negative ones.
-        negative &= below
-        steps -= negative.view(np.int8)
-        steps -= negative.view(np.int8)
-    wide = rest.view(np.int64)
-    np.copyto(wide, steps)
-    pattern = result.view(np.int64)
-    pattern += wide
-    return np.flatnonzero(exact) if np.count_nonzero(exact) else None
-
-
-def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
+def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats) -> None:
     """Round s + t + e once, where that may not have been done; zeros get the sign of s."""
     flat = result.reshape(-1)
     s, t, e = (part.reshape(-1).take(at) for part in (s, t, e))
@@ -395,4 +354,4 @@ def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: s
     inexact = np.flatnonzero((t != 0.0) & (e != 0.0))
     if inexact.size:
         rest = odd_sum(t[inexact], e[inexact])
-        flat[at[inexact]] = rounded_sum(s[inexact], rest, mode)
+        flat[at[inexact]] = s[inexact] + rest

@@ -17,15 +17,8 @@ from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
 from oracle.errors import UsageError
+from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
-from oracle.isa.lookup import (
-    METADATA,
-    another_needed,
-    form_of,
-    mma_form,
-    mma_sync_form,
-    selectors_of,
-)
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
@@ -79,7 +72,7 @@ def mma(
     `oracle.isa.forms.Format.raw`. `model`: In place of the target's, or its file, TOML or JSON.
     Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
-    d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
+    d = multiply(lookup.mma_form(opcode), a, b, c, model=model_of(target, model))
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
 
 
@@ -163,7 +156,7 @@ def mma_sync(
     one of f64 is two words, the low one first. Leading dimensions are equal.
     Raises UsageError if the opcode, target, a shape or dtype is not allowed.
     """
-    form = mma_sync_form(opcode)
+    form = lookup.mma_sync_form(opcode)
     leading, operands, _ = flat_operands(form, a, b, c)
     d = multiply_lanes(form, *operands, model=model_of(target, model))
     return d.reshape(*leading, LANES, form.words("d"))
@@ -178,9 +171,9 @@ def mma_sp(
     `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
     `selector`: The sparsity selector, one that the ISA defines for the form.
     """
-    form = form_of(opcode)
+    form = lookup.form_of(opcode)
     if not form.has_metadata:
-        raise another_needed(form, "mma.sp")
+        raise lookup.another_needed(form, "mma.sp")
     leading, operands, chosen = flat_operands(form, a, b, c, metadata, selector)
     d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
     return d.reshape(*leading, LANES, form.words("d"))
@@ -234,13 +227,13 @@ def flat_operands(
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
-        known = selectors_of(form)
+        known = lookup.selectors_of(form)
         whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
         number = int(selector) if whole else -1  # type: ignore[arg-type]
         if number not in known:
             text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             text += f"{' or '.join(map(str, known))}, and any other is undefined"
-            raise UsageError(f"{text} (PTX ISA {METADATA})")
+            raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
         chosen = metadata.reshape(-1, LANES), number
     return leading, (left, right, addend), chosen
 

@@ -20,31 +20,11 @@ from oracle.execution.execution import Warps, run
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
-from oracle.program.lane_code import (
-    Assign,
-    If,
-    Leave,
-    Repeat,
-    Statement,
-    Taken,
-    every,
-    inside,
-    read_by,
-    trail,
-    written_by,
-)
+from oracle.program import lane_code, steps
+from oracle.program.lane_code import Repeat, Statement, Taken
 from oracle.program.operands import Place, Register, Use
 from oracle.program.program import Program, check_defined, check_images, position
-from oracle.program.steps import (
-    Straight,
-    accesses_matrix,
-    accesses_registers,
-    accesses_rows,
-    copies_bytes,
-    is_lane_code,
-    is_producer,
-    multiplies_registers,
-)
+from oracle.program.steps import Straight
 
 _NOBODY = -1
 
@@ -109,7 +89,9 @@ class Trace(Warps):
             return None
         step = self.events[number].step
         columns = (
-            step.form.matrix().columns if accesses_matrix(step) else step.reads[0].holds.registers
+            step.form.matrix().columns
+            if steps.accesses_matrix(step)
+            else step.reads[0].holds.registers
         )
         return Written(self.events[number], *divmod(cell, columns))
 
@@ -122,7 +104,7 @@ class Trace(Warps):
         """Return the last multiplication or ldmatrix behind a store, None if there is none."""
         (stored,) = written.event.step.reads
         event = self.maker(written.event, stored.name)
-        while event is not None and not is_producer(event.step):
+        while event is not None and not steps.is_producer(event.step):
             event = self.maker(event, event.step.carried)
         return event
 
@@ -132,7 +114,7 @@ class Trace(Warps):
         for use in step.reads:
             inputs[use.field] = self.held(use)["bits"][0]
             makers[use.name] = max(self._makers[register] for register in use.registers)
-        if accesses_rows(step) and not step.stores:
+        if steps.accesses_rows(step) and not step.stores:
             memory, rows = self.rows(step)
             inputs["rows"] = memory["bits"][0][rows]
         stored = {_NOBODY}
@@ -150,20 +132,20 @@ class Trace(Warps):
                 stored=frozenset(stored - {_NOBODY}), result=result,
             )
         )  # fmt: skip
-        if copies_bytes(step):
+        if steps.copies_bytes(step):
             (source, start), (target, at) = self._bytes(step.source), self._bytes(step.destination)
             target[:, at : at + step.size] = source[:, start : start + step.size].copy()
-        elif accesses_matrix(step) and step.stores:
+        elif steps.accesses_matrix(step) and step.stores:
             tile = step.tile
             line = np.arange(tile.lines)[:, None]
             element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
             row, column = (line, element) if tile.layout == "row" else (element, line)
             cells = row * tile.matrix.columns + column
             self._note(step.memory.place, tile.byte_offsets, cells, number)
-        elif accesses_registers(step) and step.stores:
+        elif steps.accesses_registers(step) and step.stores:
             offsets = np.arange(step.size)
             self._note(step.place, offsets, offsets // (step.bits // 8), number)
-        elif accesses_rows(step) and step.stores:
+        elif steps.accesses_rows(step) and step.stores:
             index = moves(step.form)
             cells = np.arange(index.size) // 4
             offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
@@ -239,32 +221,22 @@ class Operands:
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
     """Return what an element of D is computed from; `at`: row, column, or lane and element."""
     form: Form = event.step.form  # type: ignore[union-attr]
-    if form.opaque:
-        row, column = at
-        a, b, c = (event.inputs[name] for name in "abc")
-        return _taken(a, b, c, row, column)
-    group, row, column = places(form, "d")[at].tolist()
-    a, b, c = (unpack(form, name, event.inputs[name][None])[group] for name in "abc")
-    if not form.has_metadata:
-        return _taken(a, b, c, row, column)
-    selector = getattr(event.step, "selector", None) or 0
-    metadata = event.inputs["e"][None, :, 0]
-    rows = rows_met(form, metadata, selector)[0, row]
-    column_met = (
-        met(form, b[None], metadata, selector)[row][:, column]
-        if form.b_type.is_float
-        else b[rows, column]
-    )
-    return Operands(
-        row=row, column=column, a=a[row], b=column_met, c=c[row, column], rows=rows.tolist()
-    )
-
-
-def _taken(a: Any, b: Any, c: Any, row: int, column: int) -> Operands:
-    depth = range(a.shape[1])
-    return Operands(
-        row=row, column=column, a=a[row], b=b[:, column], c=np.asarray(c[row, column]), rows=depth
-    )
+    a, b, c = (event.inputs[name] for name in "abc")
+    row, column = at
+    if not form.opaque:
+        group, row, column = places(form, "d")[at].tolist()
+        a, b, c = (unpack(form, name, event.inputs[name][None])[group] for name in "abc")
+    rows: Sequence[int] = range(a.shape[1])
+    column_met = b[:, column]
+    if form.has_metadata:
+        selector = getattr(event.step, "selector", None) or 0
+        metadata = event.inputs["e"][None, :, 0]
+        rows = rows_met(form, metadata, selector)[0, row].tolist()
+        column_met = b[rows, column]
+        if form.b_type.is_float:
+            column_met = met(form, b[None], metadata, selector)[row][:, column]
+    c = np.asarray(c[row, column])
+    return Operands(row=row, column=column, a=a[row], b=column_met, c=c, rows=rows)
 
 
 def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:
@@ -390,13 +362,13 @@ class _Walk:
         places_ = [self.at.pop(one) for one in made.registers if one in self.at]
         # An element of a matrix is no register of a lane.
         at = next(iter(places_), None) if made.is_fragment else None
-        if is_lane_code(step):
+        if steps.is_lane_code(step):
             self._scalar(event, hit)
             return
         lanes = np.logical_or.reduce([*hit.values()])
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
-        matter = lanes if accesses_registers(step) else ~_no_lanes()
+        matter = lanes if steps.accesses_registers(step) else ~_no_lanes()
         self.links.append(Link(event=event, registers=(*hit,), at=at, lanes=matter))
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
@@ -405,7 +377,7 @@ class _Walk:
                 for index, some in hit.items():
                     for register in use.registers[ways * index : ways * (index + 1)]:
                         self.want_one(register, some)
-            elif carried and multiplies_registers(step):
+            elif carried and steps.multiplies_registers(step):
                 for index, some in hit.items():
                     # C may have other registers than D: of another type, say.
                     if len(use.registers) == len(made.registers):
@@ -417,12 +389,12 @@ class _Walk:
 
     def _scalar(self, event: Event, hit: dict[int, Mask]) -> None:
         step = event.step
-        assert is_lane_code(step)
+        assert steps.is_lane_code(step)
         need: dict[str, Mask] = defaultdict(_no_lanes)
         for index, lanes in hit.items():
             need[step.results[index]] |= lanes
         inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
-        passed = trail(step, inputs[None])
+        passed = lane_code.trail(step, inputs[None])
         for taken, lanes in _needed(step.code, passed, need):
             self.links.append(Link(event=event, taken=taken, lanes=lanes))
         for use in step.reads:
@@ -441,7 +413,7 @@ def _needed(
         one = taken.statement
         came = taken.came[0]
         match one:
-            case Assign():
+            case lane_code.Assign():
                 row = one.row
                 names = (*one.destinations, *(["carry"] if row.carry_out else []))
                 wanted = np.logical_or.reduce([need[name] for name in names]) & came
@@ -457,16 +429,16 @@ def _needed(
                     need[one.guard.removeprefix("!")] |= wanted
             case Repeat() if not taken.sources:
                 wanted = (guarded[id(one)] | need[one.counter]) & came
-            case If() | Repeat():
+            case lane_code.If() | Repeat():
                 # What stands inside was met before this, its beginning.
                 own = guarded.pop(id(one), _no_lanes())
                 counted = need[one.counter] if isinstance(one, Repeat) else own
                 wanted = (own | counted | _wanted_inside(one, need)) & came
-                for name in read_by(one):
+                for name in lane_code.read_by(one):
                     need[name] = need[name] | wanted
                 if isinstance(one, Repeat):
                     need[one.counter] = need[one.counter] & ~came
-            case Leave():
+            case lane_code.Leave():
                 loop = [outer for outer in outer_of[id(one)] if isinstance(outer, Repeat)][-1]
                 wanted = (guarded[id(loop)] | _wanted_inside(loop, need)) & came
                 need[one.predicate.removeprefix("!")] |= wanted
@@ -477,8 +449,8 @@ def _needed(
 
 
 def _wanted_inside(one: Statement, need: dict[str, Mask]) -> Mask:
-    names = {name for block in inside(one).values() for some in every(block)
-             for name in written_by(some)}  # fmt: skip
+    names = {name for block in lane_code.inside(one).values() for some in lane_code.every(block)
+             for name in lane_code.written_by(some)}  # fmt: skip
     met: Mask = np.logical_or.reduce([_no_lanes(), *(need[name] for name in names & need.keys())])
     return met
 
@@ -490,6 +462,6 @@ def around(
     found: dict[int, tuple[Statement, ...]] = {}
     for one in code:
         found[id(one)] = outer
-        for block in inside(one).values():
+        for block in lane_code.inside(one).values():
             found |= around(block, (*outer, one))
     return found

@@ -250,6 +250,14 @@ def _is_written(slot: str) -> cached_property[bool]:
     return cached_property(lambda form: form.texts[slot] != "")
 
 
+def _has_operand(operand: str) -> cached_property[bool]:
+    return cached_property(lambda form: operand in form.operands)
+
+
+def _has_address_at(place: int) -> cached_property[bool]:
+    return cached_property(lambda form: form.operands[place] == "p")
+
+
 def _type_of(operand: str) -> cached_property[Format]:
     return cached_property(lambda form: form.matrices[operand].type)
 
@@ -288,15 +296,8 @@ class Form:
         slots = tuple(Slot(name, texts.get(name, text)) for name, text in self.slots)
         return replace(self, slots=slots)
 
-    @cached_property
-    def is_product(self) -> bool:
-        """Whether it multiplies matrices."""
-        return "d" in self.operands
-
-    @cached_property
-    def has_metadata(self) -> bool:
-        """Whether half of A is stored, and metadata say where it belongs."""
-        return "e" in self.operands
+    is_product, has_metadata = map(_has_operand, "de")
+    """Whether it multiplies matrices; whether half of A is stored and metadata place it."""
 
     @cached_property
     def stored(self) -> Form:
@@ -316,15 +317,8 @@ class Form:
         """Whether it loads or stores a matrix of wmma."""
         return self.opaque and not self.is_product
 
-    @cached_property
-    def is_load(self) -> bool:
-        """Whether it reads memory."""
-        return self.operands[1] == "p"
-
-    @cached_property
-    def is_store(self) -> bool:
-        """Whether it writes memory."""
-        return self.operands[0] == "p"
+    is_store, is_load = map(_has_address_at, (0, 1))
+    """Whether it writes memory, and whether it reads it."""
 
     @cached_property
     def shape(self) -> Shape:

@@ -412,8 +412,9 @@ def _judge_opcode(
         and (form.a_type.bits, form.d_type.name) == (8, "f32")
     ):
         remarks.append(Reason(_SHORT_SUMS, form.section, Rule.PRECISION))
-    for text, section in lookup.deprecations(form, module):
-        remarks.append(Reason(text, section, Rule.DEPRECATED))
+    for note in lookup.notes_of(form):
+        if note.deprecated is not None and module.version >= note.deprecated:
+            remarks.append(Reason(note.text, form.section, Rule.DEPRECATED))
     if not module.exists:
         text = f"target {module.target.name} is unknown to PTX ISA version {module.version}"
         remarks.append(Reason(text, "11", Rule.AVAILABILITY))

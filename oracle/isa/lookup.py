@@ -429,15 +429,6 @@ def is_available(form: Form, module: Module) -> bool:
     return not refusals(form, module)
 
 
-def deprecations(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
-    """Return (text, section) of every note that advises against the form in this version."""
-    return tuple(
-        (note.text, form.section)
-        for note in notes_of(form)
-        if note.deprecated is not None and module.version >= note.deprecated
-    )
-
-
 def needs_aligned(form: Form, module: Module) -> bool:
     """Tell whether `.aligned` has to be written."""
     since = INSTRUCTIONS[form.mnemonic].aligned_since

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from typing import Any
 
 import numpy as np
@@ -335,7 +335,28 @@ class _Search:
             best, count = again, fewer
         if count:
             return Fit(figures={}, contradiction=self.evidence.contradiction(best))
-        return Fit(figures=self.findings(best))
+        # With the sum in another format everything may be explained, too: no other figure's change
+        # leads there. The hypothesis with fewer figures is what is told.
+        best, *rivals = sorted([best, *islice(self.rivals(best), 1)], key=len)
+        found = self.findings(best)
+        for rival in map(self.findings, rivals):
+            for name in found.keys() & rival.keys():
+                one, other = found[name], rival[name]
+                values = dict.fromkeys((*one.others, other.value, *other.others))
+                others = tuple(value for value in values if value != one.value)
+                refuting = min(one.refuting, other.refuting)
+                found[name] = MeasuredFigure(value=one.value, others=others, refuting=refuting)
+        return Fit(figures=found)
+
+    def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
+        roundings = self.evidence.part(("rounding",))
+        for accumulator in self.every.get("accumulator", ()):
+            if accumulator != best["accumulator"]:
+                changed = self.consistent({**best, "accumulator": accumulator})
+                for some in self.free("rounding", "addition", "narrowing")(changed):
+                    rival = {**changed, **some}
+                    if not roundings.differing(rival) and not self.best([rival])[1]:
+                        yield rival
 
     def narrowed(
         self, beam: list[dict[str, Any]], families: Sequence[str], change: Change

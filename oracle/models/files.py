@@ -41,22 +41,8 @@ from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
-from oracle.models.figures import (
-    Allowed,
-    CompilerRange,
-    Confidence,
-    DotUnit,
-    DoubleChain,
-    ExactSum,
-    Figure,
-    Model,
-    NanRule,
-    ScalarDot,
-    TruncatedDot,
-    Unit,
-    allowed_of,
-    weakest,
-)
+from oracle.models import figures
+from oracle.models.figures import Allowed, Figure, Model, TruncatedDot, Unit
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 Table = Mapping[str, Any]
@@ -110,7 +96,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
 
     def inferred(unit: Any) -> Any:
         changes = {
-            name: Figure(one.value, Confidence.INFERRED, f"taken from {base}: {one.source}")
+            name: Figure(one.value, figures.Confidence.INFERRED, f"taken from {base}: {one.source}")
             for name, one in unit.named.items()
         }
         return replace(unit, **changes)
@@ -149,12 +135,7 @@ def read_model(path: Path) -> Model:
             f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
             "`warpfuzz measure --output FILE` writes"
         ) from None
-    return _parsed(data, str(path))
-
-
-def parse_model(text: str, name: str) -> Model:
-    """Read a model from text; `name` says in messages where the text is from."""
-    return _parsed(text.encode(), name)
+    return parse_model(data, str(path))
 
 
 def _need(condition: object, where: str, what: str) -> None:
@@ -162,7 +143,9 @@ def _need(condition: object, where: str, what: str) -> None:
         raise UsageError(f"{where:.200}: {what:.1000}")
 
 
-def _parsed(data: bytes, name: str) -> Model:
+def parse_model(text: str | bytes, name: str) -> Model:
+    """Read a model from text; `name` says in messages where the text is from."""
+    data = text.encode() if isinstance(text, str) else text
     if data.lstrip().startswith(b"{"):  # JSON, which no TOML begins like
         try:
             table = json.loads(data)
@@ -191,10 +174,10 @@ def _model(top: Table, name: str) -> Model:
     target = top.get("target")
     _need(isinstance(target, str), _TOP, f"target is {target!r}; give a text")
     parse_target(str(target))
-    dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(ScalarDot, top, "scalar")]
+    dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(figures.ScalarDot, top, "scalar")]
     for dot in dots:
         _check_dot(dot, f"[[dot]] ({dot.types})")
-    served: dict[str, list[DotUnit]] = {}
+    served: dict[str, list[figures.DotUnit]] = {}
     for unit in (*dots, *scalars):
         for shape in unit.shapes or ("",):
             served.setdefault(f"{unit.instruction} {unit.types} {shape}".rstrip(), []).append(unit)
@@ -208,7 +191,7 @@ def _model(top: Table, name: str) -> Model:
     return Model(
         target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
         doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
-        exact=_unit(ExactSum, _subtable(top, "exact"), top, "[exact]", {}),
+        exact=_unit(figures.ExactSum, _subtable(top, "exact"), top, "[exact]", {}),
     )  # fmt: skip
 
 
@@ -252,13 +235,13 @@ def _dots(kind: type[AnyUnit], top: Table, key: str) -> Iterator[AnyUnit]:
             yield _unit(kind, row, top, where, {**own, "types": one})
 
 
-def _compilers(given: object, where: str) -> CompilerRange:
+def _compilers(given: object, where: str) -> figures.CompilerRange:
     match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
     if match is not None:
         first = parse_release(match["first"])
         last = None if match["open"] else parse_release(match["last"] or match["first"])
         if last is None or first <= last:
-            return CompilerRange(first=first, last=last)
+            return figures.CompilerRange(first=first, last=last)
     text = f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
     raise UsageError(f'{where}: {text}or "12.8 and later", or leave it out: then it is for all')
 
@@ -278,7 +261,7 @@ def _check_dot(dot: TruncatedDot, where: str) -> None:
         "sum_bits": (are_bytes and accumulator == "f32", ""),
     }
     for name, (may_be, why) in rows.items():
-        allowed, is_there = allowed_of(TruncatedDot)[name], name in dot.named
+        allowed, is_there = figures.allowed_of(TruncatedDot)[name], name in dot.named
         missing = may_be and why and not is_there
         _need(not missing, where, f"{name} is missing, and {why}; give {allowed}")
         _need(may_be or not is_there, where, f"{name} says nothing here; leave it out")
@@ -289,7 +272,7 @@ def _check_dot(dot: TruncatedDot, where: str) -> None:
     _need(not nan >> FORMATS[d_type].bits, where, f"nan is {nan:#x}, which does not fit {d_type}")
 
 
-def _doubles(row: Table, top: Table) -> DoubleChain:
+def _doubles(row: Table, top: Table) -> figures.DoubleChain:
     where = "[double]"
     order = _figure(row.get("nan_order"), (row, top), where, "nan_order")
     text = f'nan_order is {order.value!r}; give an array of "a", "b" and "c", or an empty one'
@@ -297,8 +280,8 @@ def _doubles(row: Table, top: Table) -> DoubleChain:
     for name, allowed in _NANS.items():
         given = row.get(name)
         _need(allowed.accepts(given), where, f"{name} is {given!r}; give {allowed}")
-    nan = replace(order, value=NanRule(tuple(order.value), *(row[name] for name in _NANS)))
-    return _unit(DoubleChain, row, top, where, {"nan": nan}, own=("nan_order", *_NANS))
+    nan = replace(order, value=figures.NanRule(tuple(order.value), *(row[name] for name in _NANS)))
+    return _unit(figures.DoubleChain, row, top, where, {"nan": nan}, own=("nan_order", *_NANS))
 
 
 def _unit(
@@ -307,7 +290,7 @@ def _unit(
 ) -> AnyUnit:  # fmt: skip
     """Return a unit of what is given and the figures of a table, which may have `own` keys, too."""
     any_kind: Any = kind
-    schema = allowed_of(any_kind)
+    schema = figures.allowed_of(any_kind)
     _known(row, (*(own or given), *schema, "confidence", "source"), where)
     optional = {one.name for one in fields(kind) if one.default is None}
     for name, allowed in schema.items():
@@ -329,11 +312,11 @@ def _figure(given: object, tables: tuple[Table, ...], where: str, name: str) -> 
         next((table[key] for table in tables if key in table), None)
         for key in ("confidence", "source")
     )
-    text = f"confidence is {confidence!r}; give one of {', '.join(Confidence)}"
-    _need(confidence in tuple(Confidence), where, text)
+    text = f"confidence is {confidence!r}; give one of {', '.join(figures.Confidence)}"
+    _need(confidence in tuple(figures.Confidence), where, text)
     text = f"source is {source!r}; say in a line who measured it, or how"
     _need(isinstance(source, str) and source, where, text)
-    return Figure(given, Confidence(str(confidence)), str(source))
+    return Figure(given, figures.Confidence(str(confidence)), str(source))
 
 
 def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
@@ -352,18 +335,20 @@ def model_text(model: Model) -> str:
     """Return a model as the text of a file, for its target without a suffix."""
     lines = [f'target = "sm_{parse_target(model.target).number}"']
     for key, unit, own in _tables(model):
-        lines += ["", f"[[{key}]]" if isinstance(unit, DotUnit) else f"[{key}]"]
+        lines += ["", f"[[{key}]]" if isinstance(unit, figures.DotUnit) else f"[{key}]"]
         # A confidence and a source that most have are said once.
         pairs = [(figure.confidence, figure.source) for figure in unit.figures]
         usual = max(pairs, key=pairs.count, default=("", ""))
         if pairs:
             own = {**own, "confidence": usual[0], "source": usual[1]}
-        figures = dict(unit.named)
-        if isinstance(unit, DoubleChain):  # its three keys have one figure's confidence and source
-            figures["nan_order"] = replace(figures.pop("nan"), value=own.pop("nan_order"))
+        named = dict(unit.named)
+        if isinstance(
+            unit, figures.DoubleChain
+        ):  # its three keys have one figure's confidence and source
+            named["nan_order"] = replace(named.pop("nan"), value=own.pop("nan_order"))
         given = {name: value for name, value in own.items() if value not in ("", [])}
         lines += [f"{name} = {_written(name, value)}" for name, value in given.items()]
-        for name, figure in figures.items():
+        for name, figure in named.items():
             said = _written(name, figure.value)
             if (figure.confidence, figure.source) != usual:
                 said = f'{{ value = {said}, confidence = "{figure.confidence}"'
@@ -386,7 +371,12 @@ def model_json(model: Model) -> str:
     return json.dumps(tomllib.loads(model_text(model)), indent=2, ensure_ascii=False) + "\n"
 
 
-_KINDS = {"dot": TruncatedDot, "scalar": ScalarDot, "double": DoubleChain, "exact": ExactSum}
+_KINDS = {
+    "dot": TruncatedDot,
+    "scalar": figures.ScalarDot,
+    "double": figures.DoubleChain,
+    "exact": figures.ExactSum,
+}
 _TEXTS = ("instruction", "types", "shapes", "compilers")
 _C_TYPES: Mapping[str, Callable[[Any], str]] = {
     "const char *": lambda value: json.dumps(
@@ -403,7 +393,7 @@ def _c_fields(key: str) -> dict[str, str]:
     others = {"dot": _TEXTS, "scalar": _TEXTS, "double": ("nan_order",), "exact": ()}[key]
     found = dict.fromkeys((*others, "confidence", "source"), text)
     kind: Any = _KINDS[key]
-    for name, allowed in {**allowed_of(kind), **(_NANS if key == "double" else {})}.items():
+    for name, allowed in {**figures.allowed_of(kind), **(_NANS if key == "double" else {})}.items():
         found[name] = text if allowed.words else bits if allowed.hexadecimal else number
     return found
 
@@ -434,7 +424,7 @@ def model_header(model: Model) -> str:
         sources = "; ".join(dict.fromkeys(one.source for one in unit.figures))
         values = {**own, **unit.values, "source": sources}
         values["nan_order"] = "".join(own.get("nan_order", ()))
-        values["confidence"] = weakest(one.confidence for one in unit.figures).value
+        values["confidence"] = figures.weakest(one.confidence for one in unit.figures).value
         made = [
             f".{field} = {_C_TYPES[type_](values[field])}"
             for field, type_ in _c_fields(key).items()

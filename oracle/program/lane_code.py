@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import is_nan
 from oracle.isa.forms import FORMATS, LANES
-from oracle.program.operands import (
-    MOST_LISTED,
-    Registers,
-    StepBase,
-    Use,
-    check,
-    check_range,
-    check_vector,
-)
+from oracle.program import operands
+from oracle.program.operands import Registers, check
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 
 LANE, ZERO = _GIVEN = ("lane", "zero")
@@ -202,7 +195,7 @@ def statements_taken(statements: Sequence[Statement]) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaneCode(StepBase):
+class LaneCode(operands.StepBase):
     """Each lane computes registers from registers, on a way of its own."""
 
     source: str = ""
@@ -216,14 +209,20 @@ class LaneCode(StepBase):
 
     def __post_init__(self) -> None:
         if self.count or self.source:
-            check_vector(self.source, "vector of registers")
-            check_range(self.count, 1, MOST_LISTED, "number of registers that code reads")
+            operands.check_vector(self.source, "vector of registers")
+            operands.check_range(
+                self.count, 1, operands.MOST_LISTED, "number of registers that code reads"
+            )
         check(self.bits in (32, 64), f"registers of {self.bits} bits given; they have 32 or 64")
-        check_vector(self.destination, "vector of registers")
-        check_range(len(self.results), 1, MOST_LISTED, "number of results of code")
+        operands.check_vector(self.destination, "vector of registers")
+        operands.check_range(
+            len(self.results), 1, operands.MOST_LISTED, "number of results of code"
+        )
         sizes = {class_of(name) for name in self.results}
         check(sizes in ({"b32"}, {"b64"}), "results of code are registers of 32 bits, or all of 64")
-        check_range(statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane")
+        operands.check_range(
+            statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane"
+        )
         known = _check_block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
         for name in self.results:
             check(name in known, f"the result {name} is not written on every path")
@@ -238,14 +237,14 @@ class LaneCode(StepBase):
         return tuple(f"{'r' if self.bits == 32 else 'd'}{index}" for index in range(self.count))
 
     @cached_property
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[operands.Use, ...]:
         wide = class_of(self.results[0]) == "b64"
         made = Registers(registers=len(self.results), bits=64 if wide else 32)
-        written = Use(field="destination", name=self.destination, holds=made, written=True)
+        written = operands.Use(field="destination", name=self.destination, holds=made, written=True)
         if not self.count:
             return (written,)
         holds = Registers(registers=self.count, bits=self.bits)
-        return Use(field="source", name=self.source, holds=holds), written
+        return operands.Use(field="source", name=self.source, holds=holds), written
 
     @property
     def cost(self) -> int:
@@ -280,7 +279,7 @@ def _check_block(
     statements: Sequence[Statement], known: _Known, *, depth: int, loop: Repeat | None
 ) -> _Known:
     """Check statements behind which `known` can be read; return what can be behind them."""
-    check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
+    operands.check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
     for one in statements:
         if isinstance(one, Assign):
             known = _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
@@ -325,7 +324,7 @@ def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | Non
         if isinstance(source, int):
             check(kind != "pred", f"{opcode} has a predicate as source {index}, no constant")
             low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
-            check_range(source, low, high, f"constant of {opcode}")
+            operands.check_range(source, low, high, f"constant of {opcode}")
             continue
         required = constant is not None and constant.required
         check(not required, f"source {index} of {opcode} is a constant, not {source}")
@@ -350,15 +349,15 @@ def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | Non
 
 def _check_count(one: Repeat, known: _Known) -> None:
     if isinstance(one.count, int):
-        check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
+        operands.check_range(one.count, 0, MAX_TURNS, "count of a loop of lanes")
     else:
         _check_read(one.count, "b32", known)
-    check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
+    operands.check_range(one.mask, 0, MAX_TURNS, "mask of a loop of lanes")
     check(class_of(one.counter) == "b32", f"the counter {one.counter} is no register of 32 bits")
     counters = [other.counter for other in every(one.body) if isinstance(other, Repeat)]
     check(one.counter not in counters, f"two loops, one in the other, count in {one.counter}")
     check(one.counter not in _GIVEN, "a loop counts in a register of its own")
-    check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
+    operands.check_range(one.skipped, 0, len(one.body), "statements that an entry leaves out")
     if one.entry:
         _check_read(one.entry.removeprefix("!"), "pred", known)
 

@@ -13,18 +13,8 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
 from oracle.isa.forms import Format, FormatKind, Matrix
-from oracle.program.operands import (
-    Fragment,
-    Operation,
-    Registers,
-    StepBase,
-    Use,
-    check,
-    check_range,
-    check_registers,
-    check_vector,
-    operations,
-)
+from oracle.program import operands
+from oracle.program.operands import Operation, Use, check
 
 FLOATS: dict[str, type[np.floating[Any]]] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64,
@@ -120,7 +110,7 @@ SCALARS: Mapping[str, ScalarRow] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scalar(StepBase):
+class Scalar(operands.StepBase):
     """A scalar instruction on registers of every lane, all of them read before one is written."""
 
     operation: str
@@ -144,12 +134,12 @@ class Scalar(StepBase):
             text = f"{self.operation} has no {field.name}; leave it out"
             check(own or getattr(self, field.name) == field.default, text)
         for name in (self.destination, *([self.source] if self.row.sources else [])):
-            check_registers(name, self.count, self.bits)
+            operands.check_registers(name, self.count, self.bits)
         if self.row.sources > 1:
             check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
             text = f"registers are packed as f16 or bf16, not as {self.type!r}"
             check(self.type in ("f16", "bf16"), text)
-        check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
+        operands.check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
 
     @property
     def action(self) -> str:
@@ -180,9 +170,9 @@ class Scalar(StepBase):
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         sources = self.row.sources
-        made = Registers(registers=self.count // max(1, sources), bits=self.bits)
+        made = operands.Registers(registers=self.count // max(1, sources), bits=self.bits)
         written = Use(field="destination", name=self.destination, holds=made, written=True)
-        holds = Registers(registers=self.count, bits=self.bits)
+        holds = operands.Registers(registers=self.count, bits=self.bits)
         return (*([Use(field="source", name=self.source, holds=holds)] if sources else []), written)
 
     @property
@@ -199,7 +189,7 @@ pack_registers = partial(Scalar, operation="pack_registers")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elementwise(StepBase):
+class Elementwise(operands.StepBase):
     """The same operation on every register of a fragment ("Manipulating fragment contents")."""
 
     action: ClassVar[str] = "elementwise"
@@ -213,13 +203,15 @@ class Elementwise(StepBase):
     """Raw pattern of one element, of which every one of a register gets it; 0 for none."""
 
     def __post_init__(self) -> None:
-        check_vector(self.source, "fragment")
-        check_vector(self.destination, "fragment")
+        operands.check_vector(self.source, "fragment")
+        operands.check_vector(self.destination, "fragment")
         type_ = self.matrix.type
         text = f"{self.operation} is not an element-wise operation on {type_.name}; allowed are "
-        check(self.operation.accepts(type_), text + ", ".join(map(str, operations(type_))))
+        check(self.operation.accepts(type_), text + ", ".join(map(str, operands.operations(type_))))
         high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
-        check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
+        operands.check_range(
+            self.constant, 0, high, f"constant of {self.operation} on {type_.name}"
+        )
 
     @property
     def changes(self) -> Operation:
@@ -231,7 +223,7 @@ class Elementwise(StepBase):
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        holds = Fragment.of(self.matrix, None)  # a multiplicand's layout stays what it is
+        holds = operands.Fragment.of(self.matrix, None)  # a multiplicand's layout stays what it is
         return (
             Use(field="source", name=self.source, holds=holds),
             Use(field="destination", name=self.destination, holds=holds, written=True),
@@ -249,6 +241,6 @@ class Elementwise(StepBase):
 def copied(use: Use, source: str, destination: str) -> Elementwise | Scalar:
     """Return the step that copies what an operand holds from registers to others."""
     holds, names = use.holds, dict[str, Any](source=source, destination=destination)
-    if isinstance(holds, Fragment):
+    if isinstance(holds, operands.Fragment):
         return Elementwise(operation=Operation.COPY, matrix=holds.matrix, **names)
     return move_registers(count=holds.registers, bits=holds.bits, **names)

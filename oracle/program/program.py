@@ -21,22 +21,9 @@ from oracle.isa.forms import Form, replicated
 from oracle.isa.legality import cited
 from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, METADATA, STORAGE, chunks_of, selectors_of
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
+from oracle.program import operands
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import (
-    IMAGE_ALIGNMENT,
-    Buffer,
-    Fragment,
-    Held,
-    Place,
-    Register,
-    Registers,
-    Uniform,
-    Use,
-    Word,
-    check,
-    check_range,
-    listed,
-)
+from oracle.program.operands import Held, Place, check
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.steps import (
     AnyOp,
@@ -64,7 +51,7 @@ MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
 class Program:
     """Buffers and the steps that one warp takes on them; UsageError says what cannot be."""
 
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[operands.Buffer, ...]
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
@@ -85,19 +72,19 @@ class Program:
                     raise UsageError(text + (", ".join(names) or "none"))
             for use in step.uses:
                 _ = use.registers  # as many as the operand has
-            if isinstance(step.uniform, Word):
+            if isinstance(step.uniform, operands.Word):
                 name = step.uniform.place.buffer
                 text = f"a word is read from shared buffer {name!r}; words are read from the image"
                 check(spaces[name] == "global", f"{text}, so name a global buffer")
 
-    def buffer(self, name: str) -> Buffer:
+    def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""
         if name not in self._named:
             raise UsageError(f"the program has no buffer {name!r}")
         return self._named[name]
 
     @cached_property
-    def _named(self) -> dict[str, Buffer]:
+    def _named(self) -> dict[str, operands.Buffer]:
         return {buffer.name: buffer for buffer in self.buffers}
 
     @cached_property
@@ -144,10 +131,10 @@ def work(steps: tuple[Step, ...]) -> int:
     return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
 
 
-def by_register(step: Step, use: Use) -> bool:
+def by_register(step: Step, use: operands.Use) -> bool:
     """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
     own = step.sets is not None or step.address is not None
-    return listed(use.name) or (use.written and own)
+    return operands.listed(use.name) or (use.written and own)
 
 
 def space_of(program: Program, step: Step) -> str:
@@ -169,14 +156,14 @@ def requirements(program: Program) -> frozenset[Form]:
     return frozenset(step.instruction for step in walk(program.steps) if step.instruction)
 
 
-def _lay_out(buffers: tuple[Buffer, ...], space: str) -> tuple[dict[str, int], int]:
+def _lay_out(buffers: tuple[operands.Buffer, ...], space: str) -> tuple[dict[str, int], int]:
     """Offsets of the buffers of a space, and the bytes that they take."""
     offsets, end = dict[str, int](), 0
     for buffer in buffers:
         if buffer.space == space:
             offsets[buffer.name] = -(-end // buffer.alignment) * buffer.alignment
             end = offsets[buffer.name] + buffer.size
-    return offsets, -(-end // IMAGE_ALIGNMENT) * IMAGE_ALIGNMENT
+    return offsets, -(-end // operands.IMAGE_ALIGNMENT) * operands.IMAGE_ALIGNMENT
 
 
 def position(program: Program, place: Place) -> int:
@@ -186,7 +173,7 @@ def position(program: Program, place: Place) -> int:
 
 def locate(program: Program, byte: int) -> Place | None:
     """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
-    check_range(byte, 0, program.image_bytes - 1, "byte of the image")
+    operands.check_range(byte, 0, program.image_bytes - 1, "byte of the image")
     for buffer in program.buffers:
         offset = byte - program.offset(buffer.name)
         if buffer.space == "global" and 0 <= offset < buffer.size:
@@ -304,7 +291,7 @@ _READ, _WRITTEN, _UNWRITTEN = "read", "written", "not written"
 
 
 class _State(NamedTuple):
-    registers: dict[Register, _Cell]
+    registers: dict[operands.Register, _Cell]
     marks: dict[tuple[str, str], NDArray[np.bool_]]
     """Bytes of each space."""
 
@@ -408,7 +395,7 @@ class _Analysis:
             text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
             self.report(Breach.METADATA, METADATA, text)
 
-    def bounds(self, value: Uniform, state: _State) -> tuple[int, int]:
+    def bounds(self, value: operands.Uniform, state: _State) -> tuple[int, int]:
         """Check the reading of a uniform value; return the least and the most that it can be."""
         if isinstance(value, int):
             return value, value
@@ -421,9 +408,9 @@ class _Analysis:
         made = step.writes
         for use in step.reads:
             needed, held = use.holds, self.content(use, state)
-            if isinstance(needed, Fragment) and needed.any_layout:
+            if isinstance(needed, operands.Fragment) and needed.any_layout:
                 # A multiplicand's layout stays what it is; there is none to check it against.
-                layout = held.layout if isinstance(held, Fragment) else "row"
+                layout = held.layout if isinstance(held, operands.Fragment) else "row"
                 needed = replace(needed, layout=layout)
                 if made is not None and made.holds == use.holds:
                     made = replace(made, holds=needed)
@@ -450,10 +437,10 @@ class _Analysis:
         for index, register in enumerate(registers):
             state.registers[register] = _Cell(self.at, made.holds, index, constant)
 
-    def content(self, use: Use, state: _State) -> Held | _Mixed | None:
+    def content(self, use: operands.Use, state: _State) -> Held | _Mixed | None:
         """Return what the registers of an operand hold; None if one was never written."""
         cells = [state.registers.get(register) for register in use.registers]
-        first, needed, named = cells[0], use.holds, not listed(use.name)
+        first, needed, named = cells[0], use.holds, not operands.listed(use.name)
         if named and first is not None and first.part == 0 and first.constant is None:
             held = first.holds
             if not isinstance(held, _Mixed) and held.registers != needed.registers:
@@ -461,7 +448,7 @@ class _Analysis:
         known = [cell for cell in cells if cell is not None]
         if first is None or len(known) < len(cells):
             return None
-        if isinstance(needed, Fragment) and all(
+        if isinstance(needed, operands.Fragment) and all(
             cell.constant is not None and cell.constant == first.constant for cell in known
         ):
             bits, number = needed.matrix.type.bits, first.constant or 0
@@ -472,9 +459,9 @@ class _Analysis:
         whole = all(
             cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
         )
-        if isinstance(needed, Fragment) or named:
+        if isinstance(needed, operands.Fragment) or named:
             return first.holds if whole else _Mixed.PIECES
-        lanes = all(isinstance(cell.holds, Registers) for cell in known)
+        lanes = all(isinstance(cell.holds, operands.Registers) for cell in known)
         return needed if lanes else _Mixed.PIECES
 
     def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
@@ -483,7 +470,7 @@ class _Analysis:
         text = f"{name} holds {held}; it must hold {needed}"
         if held is None:
             text = f"{name} is used before anything writes it; it must hold {needed}"
-        elif isinstance(held, Fragment) and isinstance(needed, Fragment):
+        elif isinstance(held, operands.Fragment) and isinstance(needed, operands.Fragment):
             kinds = {(one.matrix.operand, one.matrix.type.name) for one in (held, needed)}
             if kinds == {("c", "f16"), ("c", "f32")}:
                 text += "; there is no conversion between .f16 and .f32 accumulators"

@@ -21,14 +21,12 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     name: str
     uuid: str = ""  # as `nvidia-smi -L` prints it: "GPU-…"
-    pci_bus_id: str = ""
     compute_capability: tuple[int, int]
     multiprocessors: int
     memory_bytes: int
     driver: str = ""  # version, from NVML: "580.159.04"
     cuda: str = ""  # highest version of CUDA that the driver supports: "13.0"
     pycuda: str = ""
-    python: str = ""
     host_memory: str = ""  # how images reach it: "registered", or "staged" through pinned buffers
 
     @property

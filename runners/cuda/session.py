@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -395,7 +394,6 @@ class Session:
             name=self._device.name(),
             # NVML is asked for the whole GPU, whatever slice of it this is.
             uuid=uuid if uuid.startswith("MIG-") else self._monitor.uuid or uuid,
-            pci_bus_id=self._device.pci_bus_id(),
             compute_capability=tuple(self._device.compute_capability()),
             multiprocessors=self._device.get_attribute(
                 self._driver.device_attribute.MULTIPROCESSOR_COUNT
@@ -404,7 +402,6 @@ class Session:
             driver=self._monitor.driver,
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
             pycuda=pycuda.VERSION_TEXT,
-            python=platform.python_version(),
             host_memory="staged" if self._staged else "registered",
         )
 

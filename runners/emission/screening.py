@@ -27,9 +27,8 @@ def emit_screening(
 ) -> KernelModule:
     """Turn programs into a module with a screening kernel (`ScreeningKernel`) for each.
 
-    The program runs in shared memory where its image fits and no access asks for less alignment
-    than shared memory has; there, `.global` is spelled `.shared`. Otherwise it runs in global
-    memory, as it is written. Raises UsageError as `emit_all` does.
+    A program runs in shared memory, as `.shared` in place of `.global`, where its image fits and no
+    access asks for less alignment than that has; else in global memory. Raises as `emit_all` does.
     """
     return module_of(programs, _kernel, _text, module)
 

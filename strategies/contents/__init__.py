@@ -1,8 +1,7 @@
 """Contents of images: classes of values that tell wrong arithmetic from right.
 
-A recipe is drawn; its expansion to images is a pure function of recipe, program and the image's
-number. Only integer arithmetic and floating-point operations that are exact, or single IEEE 754
-operations in a fixed order, take part: the bits are the same on every machine.
+An image is a pure function of recipe, program and number. Only integers and exact or single
+operations of IEEE 754 take part: the bits are the same on every machine.
 """
 
 from strategies.contents.expansion import Recipe, expand, expand_by_class, recipes

@@ -1,11 +1,9 @@
-"""From a recipe to images.
+"""Recipes, and from a recipe to images.
 
-Random words are Philox4x32-10 (Random123; Salmon et al. 2011, "Parallel random numbers: as easy as
-1, 2, 3"; NumPy's own is another one): the counter of four words is (number of the block, stream,
-group low, group high), the key the seed of the recipe. Image n belongs to group n div m and is its
-member n mod m, m being the recipe's period times `sharing(period)`: members share a group's words,
-each a constant further on, which is a fifteenth of the work. runners/reference/contents.h does the
-same on a device.
+Random words are Philox4x32-10 (Random123; Salmon et al. 2011): the counter is (number of the block,
+stream, group low, group high), the key the seed of the recipe. Image n belongs to group n div m and
+is its member n mod m, m being the recipe's period times `sharing(period)`: members share a group's
+words, each a constant further on, a fifteenth of the work. contents.h of the runners does the same.
 """
 
 from __future__ import annotations

@@ -47,11 +47,7 @@ _Product = tuple[Form, tuple[ValueSource | None, ValueSource | None, ValueSource
 
 
 class Readings:
-    """What a program reads from its image, followed through copies.
-
-    Loop bodies are followed once, and both arms of a branch one after the other: what is loaded
-    behind them may come from elsewhere on another path.
-    """
+    """What a program reads from its image, followed through copies, loop bodies once, both arms."""
 
     def __init__(self, program: Program) -> None:
         self.loads: list[ValueSource] = []
@@ -318,8 +314,7 @@ class Filling:
 class FillPlan:
     """Everything that a program reads from its image.
 
-    Places of bytes are those in a *row*, which holds the blocks of an image that anything reads
-    back to back: what is worked on together then lies close together.
+    Places of bytes are those in a row of the blocks of an image that anything reads.
     """
 
     fillings: tuple[Filling, ...]

@@ -84,7 +84,7 @@ _OF_ROWS_ALONE = _OF_ROWS - {Has.ROWS_OF_STORE} | {
     Has.COPY, Has.BARRIER, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE,
     Has.BRANCH, Has.LOOP, Has.NESTED, *_LOOPS, *_BRANCHES,
 }  # fmt: skip
-"""Features that a program without a multiplication can have."""
+"""Features of programs without a multiplication."""
 _LEAST_MULTIPLICATIONS = {
     Has.D_AS_C: 2, Has.CHAIN: 3, Has.A_REUSED: 2, Has.B_REUSED: 2,
     Has.SEVERAL_SHAPES: 2, Has.SEVERAL_TYPES: 2, Has.LIVE_8: 3, Has.LIVE_16: 6,
@@ -119,11 +119,8 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
         or (*known.row_stores, *known.transpositions)
     )
     if focus.form is None and not anything:
-        raise UsageError(
-            f"{module} has none of the forms that are given; "
-            f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
-            "what there is"
-        )
+        where = f"--target {module.target.name} --ptx-version {module.version}"
+        raise UsageError(f"{module} has none of the given forms; `warpfuzz isa {where}` lists them")
 
     def drawn(data: ConjectureData) -> Program:
         builder = Builder(data, known, everything(module), focus, module)

@@ -1,7 +1,7 @@
 """Drawing of code of lanes, from the scalar instructions that a module has.
 
 A statement is drawn from one integer. Registers that are live where a branch or a loop begins are
-what its statements like to write, so that values are live across it.
+what its statements like to write.
 """
 
 from __future__ import annotations

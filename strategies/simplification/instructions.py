@@ -15,8 +15,7 @@ _PLAIN = {
     "blayout": "col", "space": "", "rnd": "",
     "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
 }  # fmt: skip
-"""What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
-on the page, and nothing where a qualifier is optional."""
+"""What a slot holds when nobody asks for more, of layouts the first of each matrix on the page."""
 _TYPES = {
     "multiplicands": {"atype": "", "btype": ""},
     "accumulators": {"dtype": "f16", "ctype": "f16"},
@@ -25,15 +24,11 @@ _TYPES = {
 _PARTS = (*_PLAIN, *_TYPES, "predicate", "order", "registers")
 """What can be plain, in this order; operands come last."""
 
-_FIRST = 70
-"""Compute capability, times ten, of the first target with matrix instructions (9.7.14.4.1)."""
+_FIRST = 70  # Number of the first target with matrix instructions (9.7.14.4.1)
 
 
 def parts(draft: Draft) -> tuple[str, ...]:
-    """Name the parts of an instruction that could be plainer than they are.
-
-    Token soup has no slots; its parts are its words and operands.
-    """
+    """Name the parts of an instruction that could be plainer; of token soup, words and operands."""
     operands = [f"operand {i}" for i in range(len(draft.operands))]
     if _is_soup(draft):
         return (*(f"word {i}" for i in range(len(draft.qualifiers))), *operands)
@@ -104,10 +99,9 @@ def _plain(draft: Draft, position: int) -> str:
 
 
 def plainest(draft: Draft, shows: Callable[[Draft], bool]) -> Draft:
-    """Return the plainest instruction that still shows what one does.
+    """Return the plainest instruction that still shows what one does; what `shows` raises ends it.
 
-    All parts are made plain, halves of them, and in the end single ones, until none can be. What
-    `shows` raises ends it.
+    All parts are made plain, halves of them, and in the end single ones, until none can be.
     """
     asked, names = cache(shows), parts(draft)
     plain, size = frozenset[str](), len(names)
@@ -127,11 +121,8 @@ def plainest_module(
 ) -> Module:
     """Return the module with the plainest target, and for it the lowest version, that shows it.
 
-    A finding in `.version 9.5` for `sm_121f` can be asked of one assembler; most are not about
-    that. Targets without a suffix are plainer than those with one, and older ones than newer ones.
-
-    `shows` tells whether the finding is there in a module of a target that the assembler knows: the
-    assembler does the same, and the ISA says the same of it. It is asked some 40 times at most.
+    Targets without a suffix are plainer than those with one, and older ones than newer ones.
+    `shows` tells whether the finding is there; it is asked some 40 times at most.
     """
     rows = sorted((TARGETS[name] for name in targets if name in TARGETS), key=_plainness)
     for target in rows:

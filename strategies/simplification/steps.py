@@ -1,7 +1,6 @@
 """Simpler steps: fewer, without branches and loops, with plainer accesses and own registers.
 
-Each function iterates over simpler examples, the most promising first. Of most of them a *rewrite*
-says what may stand in the place of one step. Of what is computed, values may be loaded instead.
+Each function iterates over simpler examples, the most promising first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from oracle.program.operands import (
     Buffer,
     Place,
     Registers,
-    Uniform,
     Word,
     first_registers,
     listed,
@@ -68,12 +66,10 @@ from strategies.simplification.examples import (
 def _each(
     rewrite: Callable[[Example, Step], Iterator[Steps]], example: Example
 ) -> Iterator[Example]:
+    """Iterate over examples with what may stand in the place of one step."""
     for site, step in visit(example.program.steps):
         for steps in rewrite(example, step):
             yield example.edited({site: steps}).tidied()
-
-
-# Fewer steps
 
 
 def drops(example: Example, size: int) -> Iterator[Example]:
@@ -89,12 +85,11 @@ def drops(example: Example, size: int) -> Iterator[Example]:
 
 def dropped(example: Example, group: Sequence[tuple[Site, Step]]) -> Iterator[Example]:
     """Iterate over examples without these steps: results go, or are replaced by an operand."""
-    edits: Edits = {site: () for site, _ in group}
-    for every in (
-        edits,
-        *(_bypassing(example.program.steps, *group[0]) if len(group) == 1 else ()),
-    ):
-        smaller = example.edited(every)
+    ways: list[Edits] = [{site: () for site, _ in group}]
+    if len(group) == 1:
+        ways += _bypassing(example.program.steps, *group[0])
+    for edits in ways:
+        smaller = example.edited(edits)
         yield smaller.tidied()
         yield smaller
 
@@ -133,25 +128,18 @@ def _unwrapped(example: Example, step: Step) -> Iterator[Steps]:
                 yield (replace(step, condition=1),)
         case Loop(count=count, body=body):
             yield body
-            most = _value(example, count)
-            fewer = [least for least in (1, 2) if least < most]
-            fewer += [most] if isinstance(count, Word) else []
-            yield from ((replace(step, count=number),) for number in fewer)
+            if isinstance(count, Word):
+                start = position(example.program, count.place)
+                word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
+                most = word & count.mask
+                numbers = [*(least for least in (1, 2) if least < most), most]
+            else:
+                numbers = [least for least in (1, 2) if least < count]
+            yield from ((replace(step, count=number),) for number in numbers)
 
 
 unwraps = partial(_each, _unwrapped)
 """Examples in which one branch or loop is simpler, the simplest first."""
-
-
-def _value(example: Example, value: Uniform) -> int:
-    if not isinstance(value, Word):
-        return value
-    start = position(example.program, value.place)
-    word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
-    return word & value.mask
-
-
-# Plainer accesses
 
 _ROW_FORMS = {form.opcode: form for form in FORMS if memory_of(form) is Rows}
 _ROWS = tuple(range(0, LANES * ROW_BYTES, ROW_BYTES))
@@ -282,10 +270,8 @@ def _plain(example: Example, sites: Sequence[tuple[Site, MatrixAccess]]) -> Exam
 
     Matrices that lie at one place in one way share one buffer.
     """
-    own: list[Buffer] = []
-    edits: dict[Site, Steps] = {}
-    moves: list[Move] = []
-    homes: dict[tuple[object, ...], Place] = {}
+    own, edits = list[Buffer](), dict[Site, Steps]()
+    moves, homes = list[Move](), dict[tuple[object, ...], Place]()
     for site, step in sites:
         matrix, tile = step.form.matrix(), step.tile
         layout = step.form.layout if matrix.operand in "ab" else "row"
@@ -304,9 +290,6 @@ def _plain(example: Example, sites: Sequence[tuple[Site, MatrixAccess]]) -> Exam
     target = example.edited(edits, *own).tidied()
     kept = {buffer.name for buffer in target.program.buffers}
     return example.moved([move for move in moves if move.destination.buffer in kept], target)
-
-
-# Own registers
 
 
 def less_shared(example: Example) -> Iterator[Example]:
@@ -344,15 +327,13 @@ def _alone(_: Example, step: Step) -> Iterator[Steps]:
 
 
 def _renamed(steps: Steps, old: str, new: str) -> Steps:
-    found: list[Step] = []
-    for step in steps:
+    def of(step: Step) -> Step:
         changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
         changes |= {field: _renamed(inside, old, new) for field, inside in step.blocks.items()}
-        found.append(step.changed(**changes))
-    return tuple(found)
+        return step.changed(**changes)
 
+    return tuple(map(of, steps))
 
-# Plainer metadata
 
 _PLAIN_METADATA = 0x4444_4444
 """Metadata that choose the first two elements of each chunk, which every form with metadata
@@ -369,11 +350,7 @@ def _with_metadata(example: Example, step: Step) -> Iterator[Steps]:
     if multiplies(step):
         if step.selector:
             yield (step.changed(selector=0),)
-    elif (
-        made is not None
-        and made.name in metadata_names(example.program)
-        and step.sets != _PLAIN_METADATA
-    ):
+    elif made and made.name in metadata_names(example.program) and step.sets != _PLAIN_METADATA:
         count = made.holds.registers
         yield (set_registers(destination=made.name, count=count, constant=_PLAIN_METADATA),)
 
@@ -382,10 +359,8 @@ plainer_metadata = partial(_each, _with_metadata)
 """Examples with metadata that are set to one word, or selector 0: what the image held can go."""
 
 
-# Computed values that are loaded instead, so that the steps that computed them can go
-
-_STEPS = 5  # three loads, the multiplication, a store: nothing is around it
-_MULTIPLICATIONS = 32  # most that are tried, of a program with loops
+_STEPS = 5  # Three loads, the multiplication, a store: nothing is around it
+_MULTIPLICATIONS = 32  # Most that are tried, of a program with loops
 
 
 def isolated(example: Example, *, target: str) -> Iterator[Example]:
@@ -411,9 +386,8 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
 def loaded(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples in which what a step made is loaded from the image instead.
 
-    It has the values that the program gives it where it does what it should, by the model of the
-    target. First what no multiplication made: all of it, as ldmatrix comes with a copy and a
-    barrier; then one by one.
+    It has the values that the model of the target gives it. First all that no multiplication made
+    (ldmatrix comes with a copy and a barrier), then one by one.
     """
     metadata = metadata_names(example.program)
     # A and B of wmma depend on a layout that may be open. Metadata that are set are smaller than
@@ -438,12 +412,8 @@ def loaded(example: Example, *, target: str) -> Iterator[Example]:
 
 
 def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
-    """Return an example in which these are loaded from buffers of their own.
-
-    Registers are (32, count), accumulators (rows, columns).
-    """
-    own: list[Buffer] = []
-    edits: dict[Site, Steps] = {}
+    """Return an example that loads registers (32, count) and accumulators (rows, columns)."""
+    own, edits = list[Buffer](), dict[Site, Steps]()
     homes: dict[str, tuple[Tile | None, NDArray[Any]]] = {}
     for site, step in visit(example.program.steps):
         if site not in made or step.writes is None:
@@ -467,10 +437,9 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
 
 
 def stored(example: Example) -> Iterator[Example]:
-    """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
+    """Iterate over examples in which registers go to a global buffer, lane by lane.
 
-    Those stored as rows, and those stored to shared memory: what nothing takes out of there
-    can be dropped by a compiler, so that steps stayed for that alone.
+    Of rows and of shared memory: what nothing takes out of there, a compiler can drop.
     """
     program = example.program
     for site, step in visit(program.steps):

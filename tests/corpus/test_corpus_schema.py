@@ -69,5 +69,5 @@ def test_a_finding_of_schema_2_was_a_suspect_if_it_ran_once(
     assert finding.suspected is suspected
     assert finding.made == Making(runner="sim", level=3, faults=("a", "b"))
     assert finding.details == {"runs": runs, "rate": 1.0}
-    assert finding.identity.instructions == (document["family"]["key"].removeprefix(f"{kind}/"),)
+    assert finding.identity.text == f"{kind.failure} | wmma.mma of f16"
     assert finding.key == document["family"]["key"]

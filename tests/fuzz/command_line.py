@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fuzz.campaign import campaign, pool
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 from fuzz.cli import main
 from runners import processes
 from runners.cuda import child

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import ROOT, environment
+from hypothesis import settings
 
 PAGE = (ROOT / "docs" / "library.md").read_text()
 EXAMPLES = dict(re.findall(r"<!-- (test_\w+\.py) -->\n```python\n(.*?)```", PAGE, re.DOTALL))
@@ -27,7 +28,13 @@ def functions_of(name: str, text: str) -> dict[str, Callable[..., None]]:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_passes_as_it_stands_on_the_page(name: str, tmp_path: Path) -> None:
-    tests = functions_of(name, EXAMPLES[name])
+    before = settings.get_current_profile_name()
+    settings.register_profile("few", settings(max_examples=5))
+    settings.load_profile("few")
+    try:
+        tests = functions_of(name, EXAMPLES[name])
+    finally:
+        settings.load_profile(before)
     assert tests
     assert len(EXAMPLES) == 5
     for test in tests.values():

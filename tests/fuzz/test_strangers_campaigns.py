@@ -100,11 +100,16 @@ def test_a_command_that_a_state_names_is_not_run(
     assert resumed(Run(**given), state).picked(*given) == given
 
 
-@pytest.mark.parametrize("option", ["--target", "--fault", "--opt", "--only", "--runner"])
-def test_an_option_of_another_type_in_a_state_is_said(option: str) -> None:
-    state = State(options={option: 1.5}, started="")
-    with pytest.raises(InfrastructureError, match=f"has 1.5 for {option}"):
-        resumed(Run(), state)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        *(({option: 1.5}, f"has 1.5 for {option}") for option in ("--fault", "--opt", "--runner")),
+        ({"--runner": "zzz"}, "no runner 'zzz'; there are ptxas"),
+    ],
+)
+def test_an_option_of_another_type_in_a_state_is_said(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InfrastructureError, match=said):
+        resumed(Run(), State(options=options, started=""))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +126,6 @@ def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -
     with pytest.raises(ValueError, match=r".") as raised:
         decode(json.dumps(document).encode())
     assert len(str(raised.value)) < 600
-
-
-def test_a_runner_that_there_is_not_is_said() -> None:
-    with pytest.raises(InfrastructureError, match="no runner 'zzz'; there are ptxas"):
-        resumed(Run(), State(options={"--runner": "zzz"}, started=""))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, True, "7"])

@@ -5,6 +5,8 @@ same chains are computed step by step by `fma`, which has no such cases, and who
 compared with fractions elsewhere. `pytest -m slow` takes half a minute.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -90,25 +92,19 @@ def _mixed(rng):
     return tuple(np.stack(part)[which, np.arange(TILES)] for part in zip(*kinds, strict=True))
 
 
+def _ranges(ab, c, rng):
+    return *(_near(rng, shape, *ab) for shape in SHAPES[:2]), _near(rng, SHAPES[2], *c)
+
+
+RANGES = {
+    "alike": ((-2, 2), (-2, 2)), "wide": ((-60, 60), (-60, 60)),
+    "at the ends": ((-482, -474), (-1023, -900)), "tiny products": ((-488, -480), (-1023, -895)),
+    "subnormal sums": ((-540, -505), (-1023, -999)), "least of all": ((-1023, -520), (-1023, -999)),
+    "overflow": ((505, 512), (1015, 1023)),
+}  # fmt: skip
+"""Exponents of A and B, and of C."""
 KINDS = {
-    "alike": lambda rng: tuple(_near(rng, shape, -2, 2) for shape in SHAPES),
-    "wide": lambda rng: tuple(_near(rng, shape, -60, 60) for shape in SHAPES),
-    "at the ends": lambda rng: (
-        *(_near(rng, shape, -482, -474) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -900)
-    ),
-    "tiny products": lambda rng: (
-        *(_near(rng, shape, -488, -480) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -895)
-    ),
-    "subnormal sums": lambda rng: (
-        *(_near(rng, shape, -540, -505) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -999)
-    ),
-    "least of all": lambda rng: (
-        *(_near(rng, shape, -1023, -520) for shape in SHAPES[:2]),
-        _near(rng, SHAPES[2], -1023, -999),
-    ),
-    "overflow": lambda rng: (
-        *(_near(rng, shape, 505, 512) for shape in SHAPES[:2]), _near(rng, SHAPES[2], 1015, 1023)
-    ),
+    **{name: partial(_ranges, *ends) for name, ends in RANGES.items()},
     "special": _special,
     "ties": _ties,
     "halves": _halves,

@@ -19,7 +19,7 @@ TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
 FAMILIES = sorted({family_of(form) for form in SELECTED})
 KEYS = st.integers(0, 2**64 - 1)
-ROUNDS = st.integers(0, 7)
+ROUNDS = st.integers(0, 2)
 """Keys of rounds that several tests look at: drawing one takes a search of its own."""
 NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.too_slow])
 
@@ -36,7 +36,7 @@ def counted(*batches: Batch) -> ProgramCoverage:
     return coverage
 
 
-@settings(NESTED, max_examples=10)
+@settings(NESTED, max_examples=4)
 @given(ROUNDS, st.data())
 def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
     key: int, data: st.DataObject
@@ -50,7 +50,7 @@ def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
     assert merged.focuses(key, 30, SELECTED) == counted(*batches).focuses(key, 30, SELECTED)
 
 
-@settings(NESTED, max_examples=10)
+@settings(NESTED, max_examples=4)
 @given(ROUNDS)
 def test_counts_come_back_from_json(key: int) -> None:
     coverage = counted(*batches_of(key))
@@ -76,7 +76,7 @@ def test_all_families_come_before_any_comes_again(key: int, turn: int) -> None:
     assert sorted(family_of(focus.form) for focus in focuses if focus.form) == FAMILIES
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(KEYS, st.sampled_from(SELECTED))
 def test_the_form_comes_next_that_was_reached_least(key: int, left_out: object) -> None:
     forms = [form for form in SELECTED if family_of(form) == family_of(left_out)]  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def test_the_form_comes_next_that_was_reached_least(key: int, left_out: object) 
     assert focus.form is left_out
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(KEYS, st.sampled_from(WISHED), st.data())
 def test_features_are_wished_for_where_a_family_had_them_least(
     key: int, dimension: Dimension, data: st.DataObject

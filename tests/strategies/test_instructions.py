@@ -105,7 +105,7 @@ def test_the_text_of_any_draft_is_one_line_of_ascii_that_a_module_can_hold(draft
 
 
 # A neighbourhood lists up to 1,600 instructions.
-few = settings(max_examples=30)
+few = settings(max_examples=10)
 
 
 @few
@@ -155,6 +155,7 @@ def test_legal_drafts_begin_with_the_canonical_one_and_differ(form: Form) -> Non
     found = legal_drafts(form)
     assert found[0] == canonical(form)
     assert len({draft.text for draft in found}) == len(found)
+    assert tuple(slot.name for slot in form.slots) == INSTRUCTIONS[form.mnemonic].slots
 
 
 @given(legal())
@@ -163,25 +164,16 @@ def test_legal_drafts_are_legal_where_the_newest_targets_are(draft: Draft) -> No
     assert any(verdict_of(draft.text, ptx_version=v, target=t) == "legal" for v, t in places)
 
 
-@pytest.mark.parametrize("mnemonic", INSTRUCTIONS)
-def test_all_forms_of_an_instruction_have_the_same_slots(mnemonic: str) -> None:
-    for form in FORMS:
-        if form.mnemonic == mnemonic:
-            assert tuple(slot.name for slot in form.slots) == INSTRUCTIONS[mnemonic].slots
-
-
 ROOT = Path(__file__).parents[2]
 TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
-import hashlib
+import neighbour
 from strategies.instructions import round_drafts
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target, parse_version
-drafts = round_drafts(
-    FORMS, parse_target("sm_90"), parse_version("8.0"), seed=5, number=0
-)
-print(hashlib.sha256("\\n".join(draft.text for draft in drafts).encode()).hexdigest())
+drafts = round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), seed=5, number=0)
+print("\\n".join(draft.text for draft in drafts))
 """
 
 
@@ -189,27 +181,18 @@ def test_a_seed_draws_the_same_beside_any_other_modules(tmp_path):
     # Hypothesis draws integers that stand in modules outside of site-packages.
     constants = ", ".join(map(str, range(1, 700)))
     (tmp_path / "neighbour.py").write_text(f"NUMBERS = [{constants}]\n")
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", extra + PRINTED],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTHONHASHSEED": number},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for extra, number in (("", "1"), ("import neighbour", "2"))
-    }
-    assert len(printed) == 1
+    printed = subprocess.run(
+        [sys.executable, "-c", PRINTED], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTHONHASHSEED": "2"},
+    ).stdout  # fmt: skip
+    drafts = round_drafts(FORMS, TARGET, VERSION, seed=5, number=0)
+    assert printed.splitlines() == [draft.text for draft in drafts]
     # Nor does drawing leave a folder of its own where a person happens to be.
     assert not (tmp_path / ".hypothesis").exists()
 
 
-@pytest.mark.parametrize("key", [0, 2**64 - 1])
-def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_key(key):
-    drafts = round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
-    round_drafts.cache_clear()
-    assert drafts == round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
+def test_a_round_holds_legal_and_illegal_instructions():
+    drafts = round_drafts(FORMS, TARGET, VERSION, seed=2**64 - 1, number=3)
     assert len({draft.text for draft in drafts}) == len(drafts)
     where = {"target": "sm_90", "ptx_version": "8.0"}
     verdicts = Counter(verdict_of(draft.text, **where) for draft in drafts)

@@ -7,14 +7,16 @@ from itertools import islice
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from oracle.errors import UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.program.program import requirements
 from strategies import rounds as strategies_rounds
-from strategies.draws import PtxVersions, Selection, versions_up_to
+from strategies.draws import PtxVersions, Selection, draw, draw_one, versions_up_to
 from strategies.features import Focus
+from strategies.programs import programs
 from strategies.rounds import (
     EPOCH,
     PROGRAMS,
@@ -157,3 +159,20 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
             count=8,
         )
         assert batch in list(alone)
+
+
+@pytest.mark.parametrize("key", range(2))
+def test_a_program_is_the_second_that_hypothesis_draws(key: int) -> None:
+    (focus,) = ProgramCoverage().focuses(key, 1, SELECTED)
+    drawn = programs(focus, module=Module.named(TARGET, VERSION), forms=SELECTED)
+    assert draw_one(drawn, key) == draw(drawn, 2, key)[-1]
+
+
+def test_what_a_strategy_rejects_is_drawn_again() -> None:
+    even = st.integers(0, 1 << 20).filter(lambda number: number % 2 == 0)
+    assert all(draw_one(even, key) % 2 == 0 for key in range(5))
+
+
+def test_a_strategy_that_rejects_everything_is_a_sentence() -> None:
+    with pytest.raises(Unsatisfiable, match="rejected 1000 examples"):
+        draw_one(st.integers().filter(lambda _: False), 1)

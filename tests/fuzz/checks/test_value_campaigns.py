@@ -64,17 +64,12 @@ the smallest cases of many."""
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in (
-                ("saturation-bound-off-by-one", "s8*satfinite", {Kind.VIOLATION}),
                 ("popcount-off-by-one", "mma*.b1.", {Kind.VIOLATION}),
                 # What is loaded may be multiplied, and a product has bounds.
                 ("ldmatrix-rotated-rows", "ldmatrix", {Kind.VIOLATION, Kind.DEVIATION}),
-                ("load-a-layout-flipped", "m16n16k16*s8", {Kind.VIOLATION}),
                 ("rounding-turned-round", "rp.f64", {Kind.DEVIATION, Kind.VIOLATION}),
                 ("subnormals-flushed-in-a", "m16n16k16.f32.f32", {Kind.DEVIATION}),
-                ("mma-b-register-slip", "m8n32k16*bf16", {Kind.VIOLATION, Kind.DEVIATION}),
-                ("trans-lost", "ldmatrix*trans*", {Kind.VIOLATION, Kind.DEVIATION}),
                 ("alignment-one-bit-less", "m16n16k16.f16.f16", {Kind.DEVIATION}),
-                ("block-halved", "m32n8k16.f32.f32", {Kind.DEVIATION}),
                 ("tf32-rounded", "tf32", {Kind.DEVIATION, Kind.VIOLATION}),
             )
         ),

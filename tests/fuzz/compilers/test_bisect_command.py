@@ -70,9 +70,9 @@ def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
         (("{crash}", "--compilers", "."), "no ptxas is in"),
         (("{crash}", "--compilers", "driver"), "name a ptxas with --compilers"),
         (("{crash}", "--compilers", "{folder}", "--runner", "sim"), "leave it out"),
-        (("warpfuzz-corpus",), "name a folder in warpfuzz-corpus/findings"),
-        (("{folder}",), "is no folder of a finding: it has no finding.json"),
-        (("{crash}", "--corpus", "nowhere"), "and no corpus nowhere to look for such a finding in"),
+        (("warpfuzz-corpus",), "name one in warpfuzz-corpus/findings"),
+        (("{folder}",), "has no finding.json, so is no finding"),
+        (("{crash}", "--corpus", "nowhere"), "and no corpus nowhere (--corpus) to look in"),
     ],
 )
 def test_what_cannot_be_done_is_said(finding, compilers, arguments, said):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -69,23 +68,6 @@ def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
             device = {"name": "NVIDIA H200", "uuid": "GPU-1", "temperature": 61, "errors": {}}
             store.record({"rate": 50.0 + number, "workers": 4, "devices": [device]})
     return folder
-
-
-def test_who_was_killed_on_another_host_is_told_by_its_silence_alone(tmp_path: Path) -> None:
-    folder = written(tmp_path, stopped="")
-    lock = folder / "campaign" / "lock"
-    with subprocess.Popen(["true"]) as gone:
-        pass
-    here = lock.read_text().partition("\n")[2]
-    for text, life in {
-        f"{gone.pid}\n{here}": Life.SILENT,
-        f"{gone.pid}\n": Life.RUNNING,
-        f"{gone.pid}\nanother pid:[1]\n": Life.RUNNING,
-        f"{10**30}\n{here}": Life.RUNNING,
-        f"{os.getpid()}\n{here}": Life.RUNNING,
-    }.items():
-        lock.write_text(text)
-        assert read_figures(folder).life is life
 
 
 def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from answering import address
 from command_line import ROOT, Ended, warpfuzz
 from planted_ptxas import planted_ptxas
-from repro_cases import by_python
+from repro_cases import by_python, c_program, in_c
 
 from corpus import Kind
 from fuzz.explain.document import escaped
@@ -78,7 +78,7 @@ NEXT:
 """
 THIRD, FIFTH = "mad.lo.s32 %r15, %r13, 3", "mad.lo.s32 %r15, %r13, 5"
 PASS = f"sed 's/{THIRD}/{FIFTH}/'"
-FEW = ("--runner", "sim", "--images", "4")
+FEW = ("--runner", "sim", "--images", "8")
 CAT = ("--ptx-pass", "cat")
 
 
@@ -88,7 +88,7 @@ def reduce_little() -> None:
 
 
 def judge(folder: Path, *words: object, text: str = SUMS, **more: Any) -> Ended:
-    """Judge a kernel on four images of the simulated device."""
+    """Judge a kernel on eight images of the simulated device."""
     (folder / "sums.ptx").write_text(text)
     return warpfuzz(folder, "judge", "sums.ptx", *FEW, *words, **more)
 
@@ -108,7 +108,7 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path) -> 
     assert len(small.splitlines()) <= 18
     assert (folder / "original.ptx").read_text() == SUMS
     assert "block = [1, 1, 1]" in (folder / "launch.toml").read_text()
-    assert ended.summary["cases"] == ended.summary["images"] == 4
+    assert ended.summary["cases"] == ended.summary["images"] == 8
     # It is replayed like a case of a person; without the pass it is gone.
     stranger = {"XDG_CACHE_HOME": str(tmp_path / "of somebody else")}
     refused = warpfuzz(tmp_path, "replay", finding["path"], **stranger)
@@ -117,6 +117,14 @@ def test_a_pass_that_breaks_a_kernel_is_found_and_made_small(tmp_path: Path) -> 
     assert (again.code, again.rows[0]["verdict"]) == (1, "reproduced")
     mended = warpfuzz(tmp_path, "replay", finding["path"], "--ptx-pass", "none", "--json")
     assert (mended.code, mended.rows[0]["verdict"]) == (0, "gone")
+    # Of its text a list has a line; the page has files, and commands that can be copied.
+    listed = warpfuzz(tmp_path, "corpus", "list", COLUMNS="80").out
+    assert len(listed.splitlines()) < 8
+    page = warpfuzz(tmp_path, "corpus", "show", finding["path"], COLUMNS="80").out
+    assert "\\n" not in page
+    assert "not asked" not in page
+    (command,) = (line for line in page.splitlines() if line.startswith("run it again "))
+    assert shlex.split(command)[-2:] == ["--ptx-pass", PASS]
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +153,8 @@ def test_the_folder_of_a_judged_kernel_says_what_was_judged(reproduction: Path) 
     assert f"sums, launched with a grid of {grid} blocks of {block} threads" in page
 
 
-def test_the_program_of_a_judged_kernel_launches_it_as_it_was(reproduction: Path) -> None:
+def test_the_programs_of_a_judged_kernel_launch_it_as_it_was(reproduction: Path) -> None:
+    """Both programs, where PyCUDA and CUDA are stand-ins."""
     ran = by_python(reproduction)
     assert ran.code == 1, ran.out
     actual, expected = (
@@ -158,6 +167,10 @@ def test_the_program_of_a_judged_kernel_launches_it_as_it_was(reproduction: Path
     wrong = np.count_nonzero(actual != expected)
     assert ran.out.endswith(f"{wrong} of {expected.size} bytes are not as the PTX ISA says\n")
     assert by_python(reproduction, "--ptx", reproduction / "module.ptx").code == 0
+    program = c_program(reproduction, reproduction.parent)
+    for name, code in (("actual", 1), ("expected", 0)):
+        result = reproduction / f"{name}.bin"
+        assert in_c(program, reproduction, result, FAKE_OFFSET="256").code == code
 
 
 def test_a_launch_file_says_it_otherwise(tmp_path: Path) -> None:
@@ -180,7 +193,7 @@ def test_images_for_which_there_is_no_time_are_counted(tmp_path: Path) -> None:
     ended = judge(tmp_path, *CAT, prepare=in_no_time)
     assert ended.code == 0, ended.err
     said = " ".join(ended.out.split())
-    assert "3 images not tried: the simulated device took" in said
+    assert "7 images not tried: the simulated device took" in said
     assert "1 image compared, whole and bit for bit" in said
 
 
@@ -204,8 +217,8 @@ def test_images_that_leave_their_buffers_are_counted_together(tmp_path: Path) ->
     )
     ended = judge(tmp_path, "--launch", "l.toml", *CAT, "--json", text=text)
     (count,) = ended.summary["left_out"].values()
-    assert count + ended.summary["images"] == 4
-    assert count > 1
+    assert count + ended.summary["images"] == 8
+    assert count > 3
 
 
 LISTING = """
@@ -228,7 +241,8 @@ def by_sed(script: str) -> tuple[str, str]:
 
 
 ENDS: dict[str, tuple[Any, ...]] = {
-    "a pass that changes nothing": (SUMS, CAT, 0, "4 images compared, whole and bit for bit, with"),
+    "a pass that changes nothing": (SUMS, CAT, 0, "8 images compared, whole and bit for bit, with"),
+    "what was guessed": (SUMS, CAT, 0, "guessed: block = [64, 1, 1]"),
     "a race": (
         SUMS.replace("    bar.sync 0;\n", "", 1), CAT, 2, "line 32: race: thread 0 of block",
     ),
@@ -246,6 +260,7 @@ ENDS: dict[str, tuple[Any, ...]] = {
         "32,764 are the most",
     ),
     "a fault of matrices": (SUMS, ("--fault", "load-a-layout-flipped"), 2, "changes nothing in"),
+    "the simulated device alone": (SUMS, ("--seed", 1), 2, "--ptx-pass"),
     "what only a pass knows": (
         SUMS, by_sed("s/mad.lo.s32/foo.b32/"), 3, "unsupported: foo.b32 is not known",
     ),
@@ -253,6 +268,7 @@ ENDS: dict[str, tuple[Any, ...]] = {
         SUMS.replace("shl.b32 %r7", "foo.b32 %r7"), CAT, 3, "nothing else to compare with",
     ),
     "a pass that fails": (SUMS, ("--ptx-pass", "false"), 3, "ended with status 1"),
+    "a pass that writes no PTX": (SUMS, ("--ptx-pass", "echo hello"), 3, "begins with 'hello'"),
     "a pipeline that breaks": (
         SUMS, ("--ptx-pass", "cat | nosuchprogram | cat"), 3, "begins with ''",
     ),
@@ -265,6 +281,13 @@ ENDS: dict[str, tuple[Any, ...]] = {
     "a listing of cuobjdump": (
         LISTING.format(kind="elf") + LISTING.format(kind="ptx") + SUMS, CAT, 0, "taken out of sums",
     ),
+    "a listing of two modules": (
+        (LISTING.format(kind="ptx") + SUMS) * 2, CAT, 2, "2 PTX modules (sm_80, sm_80); build it",
+    ),
+    "a listing of machine code": (
+        LISTING.format(kind="elf"), CAT, 2, "machine code alone; build it with",
+    ),
+    "an old target": (OLD, CAT, 0, "8 images compared"),
     "an old target for a new one": (
         OLD, ("--target", "sm_89", *CAT), 0,
         ".target sm_61 became sm_89 (--target), with PTX ISA 7.8.",
@@ -282,6 +305,13 @@ def test_each_end_has_its_exit_code_and_its_sentence(tmp_path: Path, what: str) 
     assert (tmp_path / "warpfuzz-corpus").exists() == (code == 1)
     assert "agreeing" not in ended.out or code < 2
     assert not (tmp_path / "|").exists()
+
+
+def test_without_a_gpu_nothing_falls_back(tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(SUMS)
+    ended = warpfuzz(tmp_path, "judge", "k.ptx", "--compilers", "driver")
+    assert ended.code in (3, 4)
+    assert "--runner sim with --ptx-pass" in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize("runner", ["sim", pytest.param("cuda", marks=pytest.mark.slow)])
@@ -339,6 +369,7 @@ def test_what_an_approximate_instruction_computes_is_no_violation(
     assert [one["kind"] for one in ended.findings] == kinds
     assert ended.summary["approximate"] == ["ex2.approx.f32"]
     assert ended.summary["approximate_bytes"] == 512
+    assert warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--json").code == 1
 
 
 def says_bytes(*answers: int) -> list[SimpleNamespace]:

@@ -12,7 +12,6 @@ from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from oracle.measuring.inference import MeasuredUnit
-from oracle.measuring.probes import double_probes
 from oracle.models import forget_models, model_for
 from oracle.models.files import EXPORTS, model_text, read_model
 
@@ -51,13 +50,6 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     known = model_for("sm_90").exact.values
     # Single bits were not asked for.
     assert written.exact.values == {name: known[name] for name in ("plain", "satfinite")}
-
-
-def test_probes_of_f64_are_those_of_all_roundings(tmp_path: Path) -> None:
-    done = measured(tmp_path, "--only", "*f64*", "--images", "16")
-    assert done.code == 0, done.err
-    (unit, _) = done.rows
-    assert unit["probes"] == 4 * len(double_probes(4))
 
 
 def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:

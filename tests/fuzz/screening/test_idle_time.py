@@ -13,7 +13,7 @@ import pytest
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.bench import Silence
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice

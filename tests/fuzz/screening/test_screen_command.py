@@ -27,7 +27,6 @@ from fuzz.console.screening import (
 )
 from fuzz.options import operating
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from fuzz.screening import screen as screen_module
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun, Sighting
 from fuzz.screening.sets import ScreeningSet, candidates, describe, set_program, write_set
@@ -297,22 +296,6 @@ def test_a_set_by_another_model_is_right_where_the_device_computes_so(
     assert not sightings
     assert len(screen.refuted) == 1
     assert not screen.tally.wrong.any()
-
-
-def test_a_program_that_the_oracle_cannot_judge_is_left_out_and_said_to_be(
-    small_set: ScreeningSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise UsageError("no figures")
-
-    monkeypatch.setattr(screen_module, "execute", refused)
-    with screening(_with_a_wrong_bit(small_set, 0)) as (screen, sightings):
-        for _ in range(2 * len(small_set.programs)):
-            screen.step()
-        screen.finish()
-    assert not sightings
-    (one,) = screen.refuted
-    assert one.why.endswith("no figures; it is left out")
 
 
 def test_a_screening_that_is_stopped_before_anything_is_compared_is_not_sound(

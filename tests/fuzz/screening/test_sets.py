@@ -34,11 +34,6 @@ def test_a_set_is_read_as_it_was_written(small_set: ScreeningSet, file: Path) ->
         assert np.array_equal(one.references.expected, other.references.expected)
 
 
-def test_the_same_set_is_the_same_file(small_set: ScreeningSet, file: Path, tmp_path: Path) -> None:
-    write_set(tmp_path / "again.set", small_set)
-    assert (tmp_path / "again.set").read_bytes() == file.read_bytes()
-
-
 @given(data=st.data())
 @settings(deadline=None, max_examples=20)
 def test_a_damaged_byte_is_refused_wherever_it_is(file: Path, data: st.DataObject) -> None:

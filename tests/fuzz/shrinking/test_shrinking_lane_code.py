@@ -105,13 +105,6 @@ def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
         (r"brev\.b32", "not.b32", "brev.b32", ROWS),
-        # Wrong together only: two shifts of one register are taken for a rotation.
-        (
-            r"(shl\.b32 (%\w+), (%\w+), \S+;\s+shr\.u32 (%\w+), \3, \S+;\s+)xor(\.b32 \S+ \2, \4;)",
-            r"\1or\5",
-            "shl.b32 and shr.u32 and xor.b32",
-            ALONE,
-        ),
     ],
 )
 def test_a_wrong_instruction_is_left_with_little_around_it(

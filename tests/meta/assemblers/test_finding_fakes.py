@@ -4,7 +4,6 @@ import json
 import sys
 
 import pytest
-from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import PtxVersion
@@ -137,12 +136,6 @@ def test_without_any_the_sentence_says_how_to_get_one():
         find()
 
 
-def test_a_path_is_taken_as_given(tmp_path):
-    program = put(tmp_path / "mine", name="my-ptxas")
-    assert find(str(program)).origin is ToolOrigin.GIVEN
-    assert find(str(program)).path == program
-
-
 @pytest.mark.parametrize(
     ("content", "mode", "says"),
     [
@@ -162,14 +155,6 @@ def test_a_path_that_is_no_assembler_is_a_usage_error(tmp_path, content, mode, s
         program.chmod(mode)
     with pytest.raises(UsageError, match=says):
         find(str(program))
-
-
-def test_another_program_is_no_assembler(tmp_path):
-    program = tmp_path / "other"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {FAKE} "no version" "$@"\n')
-    program.chmod(0o755)
-    with pytest.raises(UsageError, match=r"answered 'A program of another kind, 1\.0'"):
-        identify(program)
 
 
 @pytest.mark.parametrize("highest", [(6, 3), (8, 8), (9, 5), (9, 7)])
@@ -220,8 +205,3 @@ def test_answers_that_cannot_be_read_are_asked_again(tmp_path, content):
     stored.write_text(content)
     assert questions(identify(program)) == answers
     assert json.loads(stored.read_text())["answers"]["highest version"] == "9.5"
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
-    (tmp_path / "cache").write_text("a file where the folder should be")
-    assert questions(identify(put(tmp_path / "x")))[1] == PtxVersion(9, 5)

@@ -30,9 +30,9 @@ def expected(text):
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(texts=st.lists(instructions, max_size=12))
+@given(texts=st.lists(instructions, max_size=8))
 def test_an_instruction_has_the_same_outcome_in_any_company(tmp_path, texts):
     judged = judge_of(tmp_path).judge(texts)
     assert [one.instruction for one in judged] == texts
@@ -41,7 +41,7 @@ def test_an_instruction_has_the_same_outcome_in_any_company(tmp_path, texts):
 
 @pytest.mark.parametrize("mode", ["sound", "one file"])
 def test_every_kind_in_one_batch_is_told_apart_in_both_ways_of_sifting(tmp_path, mode):
-    texts = [f"{word} %r{i};" for i in range(3) for word in OUTCOMES]
+    texts = [f"{word} %r{i};" for i in range(2) for word in OUTCOMES]
     judged = judge_of(tmp_path, mode).judge(texts)
     assert {one.instruction: one.outcome for one in judged} == {
         text: expected(text) for text in texts
@@ -66,14 +66,6 @@ def test_the_culprit_among_many_costs_a_few_processes(tmp_path, word):
     assert [one.instruction for one in judged if one.outcome > Response.REJECTED] == [texts[37]]
     # Without a culprit it takes 2; halving 61 survivors takes 2 for each of 6 levels.
     assert judge.processes - before <= 2 + 2 * 6 + 2
-
-
-def test_syntax_errors_cost_no_process_each(tmp_path):
-    judge = judge_of(tmp_path)
-    before = judge.processes
-    judge.judge([f"{word} %r{i};" for i in range(100) for word in ("bad", "syntax")])
-    # At least one instruction of each file is parsed, and the files get shorter: 16, 8, 4, 2, 1.
-    assert judge.processes - before <= 5 + 4
 
 
 def test_identical_texts_are_judged_once(tmp_path):
@@ -133,12 +125,6 @@ def test_no_process_is_left_behind(tmp_path):
     while not left_behind() <= before and time.monotonic() < end:
         time.sleep(0.05)
     assert left_behind() <= before
-
-
-def test_an_unusable_temporary_folder_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("runners.folders._base", lambda: tmp_path / "missing")
-    with pytest.raises(InfrastructureError, match=r"cannot be written.*TMPDIR"):
-        judge_of(tmp_path)
 
 
 def test_a_full_disk_is_said_and_not_taken_for_a_finding(tmp_path, monkeypatch):

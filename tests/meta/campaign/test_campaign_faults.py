@@ -120,17 +120,6 @@ def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_
     assert sum(finding["cases"] for finding in told.findings) > len(told.findings)
 
 
-@pytest.mark.slow  # the legal text that hangs comes up once in thousands
-def test_hangs_are_found_and_the_campaign_goes_on_to_its_end(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "hang", ".col.m8n8k4.global.f64 ")
-    told = campaign(tmp_path, program, "--only", "wmma.load.a*f64", "--cases", 4000)
-    assert told.code == 1
-    assert {finding["kind"] for finding in told.findings} == {Kind.HANG}
-    assert told.summary["cases"] == 4000
-    for entry in stored(tmp_path):
-        assert ".col.m8n8k4.global.f64 " in entry.finding.instructions[0]
-
-
 def test_an_assembler_that_hangs_on_everything_ends_in_time_and_is_not_called_clean(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "hang")
     told = campaign(tmp_path, program, "--time", 1, "--only", "wmma.store", prepare=leave_as_found)

@@ -10,7 +10,7 @@ from command_line import fast_tool
 from matrix_rounds import IMAGES, report_of
 
 from corpus import Kind
-from fuzz.compilers.members import Member, MemberRunner
+from fuzz.compilers.members import Member
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Compiled, Failure, Images, Ran
 from runners.simulated_runner import SimulatedRunner
@@ -58,13 +58,6 @@ def test_what_brings_the_device_down_with_every_compiler_is_said_so(
     kinds = {one.case and one.case.kind for one in report.suspects.values()}
     assert kinds <= {kind, Kind.FLAKY}
     assert kinds or report.counts["unconfirmed",]
-
-
-def test_a_member_runs_on_the_device_of_the_others() -> None:
-    with cuda_runner() as runner:
-        with MemberRunner(runner, DRIVERS[0]) as one:
-            assert one.capabilities() == runner.capabilities()
-        assert runner.pid is not None
 
 
 class Unsteady(SimulatedRunner):

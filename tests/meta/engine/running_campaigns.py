@@ -18,7 +18,7 @@ from command_line import Started, leave_as_found
 
 from corpus import durable
 from fuzz.campaign import campaign
-from fuzz.campaign.triage import Triage
+from fuzz.campaign.store import Triage
 
 CORPUS = "warpfuzz-corpus"
 SOON = 180.0

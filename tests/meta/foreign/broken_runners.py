@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import re
-import signal
 import time
 from pathlib import Path
 
@@ -42,10 +41,6 @@ def writes_behind_d(ptx, entry, images):
 
 def hangs(ptx, entry, images):
     time.sleep(600)
-
-
-def crashes(ptx, entry, images):
-    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def prints_noise(ptx, entry, images):

@@ -41,9 +41,7 @@ def answer(name, opcode):
 # The suite
 
 
-@pytest.mark.parametrize(
-    ("target", "version"), [("sm_70", "6.5"), ("sm_90", "8.0"), ("sm_120a", "9.1")]
-)
+@pytest.mark.parametrize(("target", "version"), [("sm_70", "6.5"), ("sm_120a", "9.1")])
 def test_every_form_of_a_target_is_asked_or_named(target, version):
     module = Module.named(target, version)
     asked, left = {*forms_of(module)}, {*unjudged(module)}
@@ -107,15 +105,14 @@ FUNCTIONS = {
     # From here on the process ends.
     "answers_itself": ("unreadable output", "answered garbage"),
     "hangs": ("hang", "did not end within 0.5 s"),
-    "crashes": ("crash", "was killed by SIGSEGV"),
     "dies_in_the_middle": ("crash", "ended its process in the middle"),
-    "slow": ("too slow", "did not end within 1 s, and one image of 38 takes 0."),
+    "slow": ("too slow", "did not end within 0.8 s, and one image of 38 takes 0."),
 }
 
 
 def judged(runner, name, outcome, said, *, opcode=LOAD):
     # The runner's own deadline is of the batches of a campaign.
-    runner._way._deadline = {"hangs": SHORT, "slow": 1.0}.get(name, 60.0)
+    runner._way._deadline = {"hangs": SHORT, "slow": 0.8}.get(name, 60.0)
     came = asked(runner, item(form_of(opcode), MODULE), MODULE, count=38)
     assert came.outcome == outcome, (name, came)
     assert said in came.said
@@ -289,7 +286,6 @@ def test_expectations_flip(installed, tmp_path, capfd):
     [
         ("[forms]\n'wmma.lode' = 'wrong'", "'wmma.lode' of .* is no form"),
         (f"[forms]\n'{LOAD}' = 'fine'", "is 'fine'; outcomes are bits as the model, inside"),
-        ("forms = 3", "write a table"),
         ("[[form]]\nopcode = 'x'", "Invalid enum value 'form'.*; write a table"),
     ],
 )

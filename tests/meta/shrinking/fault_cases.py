@@ -16,7 +16,7 @@ from oracle.isa.targets import Module
 from oracle.layouts import Tile, read, write
 from oracle.program.operands import Place
 from oracle.program.program import Program, position, undefined, walk
-from oracle.program.steps import Branch, Loop, Step, accesses_matrix, is_main, loads_fragment
+from oracle.program.steps import Branch, Loop, Step, is_main, loads_fragment
 from runners.emission import emit
 from runners.faults import Fault
 from runners.protocol import Ran, Runner
@@ -128,40 +128,6 @@ def shorter(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
                 yield (*before, *step.body, *after)
                 for body in shorter(step.body):
                     yield (*before, replace(step, body=body), *after)
-
-
-def with_defaults(subject: Subject) -> Iterator[Subject]:
-    """The same case with one stride or offset as it is by default, its matrix moved along or not.
-
-    Steps inside branches and loops are left as they are.
-    """
-    program = subject.program
-    for index, step in enumerate(program.steps):
-        if not accesses_matrix(step):
-            continue
-        old = step.tile
-        new = replace(old, stride=None)
-        here = step.memory.place
-        plain = Place(buffer=here.buffer)
-        changes: list[tuple[Step, Place, Tile]] = []
-        if step.memory.stride is not None:
-            other = step.changed(stride=None, stride_in_register=False)
-            changes.append((other, here, new))
-        if here.offset:
-            changes.append((step.changed(place=plain), plain, old))
-        if step.memory.immediate:
-            changes.append((step.changed(immediate=0), here, old))
-        if step.memory.stride_in_register:
-            changes.append((step.changed(stride_in_register=False), here, old))
-        for other, place, tile in changes:
-            steps = (*program.steps[:index], other, *program.steps[index + 1 :])
-            yield from valid(subject, steps, subject.image)
-            if program.buffer(plain.buffer).space == "global":
-                moved = subject.image.copy()
-                values = read(moved[None], position(program, here), old).copy()
-                if position(program, place) + tile.extent <= len(moved):
-                    write(moved[None], position(program, place), tile, values)
-                    yield from valid(subject, steps, moved)
 
 
 def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Iterator[Subject]:

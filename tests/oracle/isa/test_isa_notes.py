@@ -159,43 +159,6 @@ def test_satfinite_of_floating_point_is_legal_then_deprecated_then_removed(
         assert reason.section == "9.7.14.4.5"
 
 
-@pytest.mark.parametrize(
-    ("version", "target", "legal"),
-    [
-        ("8.5", "sm_100a", False), ("8.6", "sm_100a", True), ("8.6", "sm_100", False),
-        ("8.6", "sm_101a", True), ("8.8", "sm_101a", True), ("9.0", "sm_101a", False),
-        ("8.8", "sm_110a", False), ("9.0", "sm_110a", True), ("8.7", "sm_120a", True),
-        ("8.7", "sm_100f", False), ("8.8", "sm_100f", True), ("8.8", "sm_101f", True),
-        ("9.0", "sm_101f", False), ("8.8", "sm_110f", False), ("9.0", "sm_110f", True),
-        ("8.8", "sm_120f", True), ("8.8", "sm_103f", True), ("8.8", "sm_103a", True),
-        ("8.7", "sm_103a", False), ("8.8", "sm_103", False), ("8.8", "sm_121f", True),
-        ("9.3", "sm_90a", False), ("9.3", "sm_120", False), ("9.3", "sm_110", False),
-    ],
-)  # fmt: skip
-def test_packed_formats_are_legal_on_specific_targets_and_their_families(
-    version: str, target: str, legal: bool
-) -> None:
-    found = judged(PACKED, version, target)
-    assert found.legal == legal
-    if not legal:
-        assert {reason.section for reason in found.reasons} == {"9.7.14.5.15"}
-
-
-@pytest.mark.parametrize(
-    ("version", "target", "legal"),
-    [
-        ("9.3", "sm_90a", False), ("9.4", "sm_90a", True), ("9.4", "sm_90", False),
-        ("9.4", "sm_100f", True), ("9.4", "sm_107a", True), ("9.4", "sm_110", False),
-        ("9.5", "sm_121a", True), ("9.3", "sm_120a", False), ("9.4", "sm_120a", True),
-    ],
-)  # fmt: skip
-def test_signed_elements_of_4_bits_are_loaded_from_9_4_on_on_hopper_too(
-    version: str, target: str, legal: bool
-) -> None:
-    """What ptxas 13.3 to 13.5 take (2026-11-28)."""
-    assert judged("ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4", version, target).legal == legal
-
-
 def test_short_sums_of_ada_are_remarked_on_and_no_others() -> None:
     for opcode, target, said in (
         ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_89", True),

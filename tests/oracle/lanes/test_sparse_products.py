@@ -14,10 +14,10 @@ import pytest
 from reference.dot_products import H100_F16, H100_F32, Rule, integer_dot, truncated_dot
 from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
-from oracle import UsageError, mma_sp, mma_sync, permitted
+from oracle import UsageError, mma_sp, permitted
 from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, chunks_of, metadata_lanes, selectors_of
-from oracle.layouts import defined_rows, rows_met
+from oracle.layouts import defined_rows
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]
@@ -250,53 +250,6 @@ def test_meaningful_metadata_are_those_of_the_page() -> None:
         assert set(np.flatnonzero(broken)) <= {3, 11}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [f for f in PLAIN if f.d_type.name == "s32"][::5] + [f for f in PLAIN if f.a_type.is_float],
-    ids=lambda form: form.opcode,
-)
-def test_small_integers_give_the_dense_product_of_the_a_that_they_stand_for(form: Form) -> None:
-    rng = np.random.default_rng(len(form.opcode))
-    patterns = {
-        "f16": (0, 0x3C00, 0xBC00), "bf16": (0, 0x3F80, 0xBF80), "e4m3": (0, 0x38, 0xB8),
-        "tf32": (0, 0x3F800000, 0xBF800000), "e5m2": (0, 0x3C, 0xBC),
-    }  # fmt: skip
-    bits, (m, n, k) = form.a_type.bits, (form.shape.m, form.shape.n, form.shape.k)
-    signed = form.a_type.name[0] != "u"
-    values = rng.integers(-1 if signed else 0, 2, (m, k // 2))
-    pairs = rng.choice(chunks_of(form), (32, 8)).astype(np.uint32)
-    metadata = (pairs << np.arange(0, 32, 4, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
-    right = rng.integers(0, 2, (k, n))
-
-    def packed(matrix: Any, name: str, *, of_b: bool) -> Any:
-        table = patterns.get(name, (0, 1, (1 << bits) - 1))
-        words = np.zeros((32, (len(matrix) * matrix.shape[1]) * bits // 1024), np.uint32)
-        per = 32 // bits
-        for row, column in np.ndindex(*matrix.shape):
-            along, across = (row, column) if of_b else (column, row)
-            strip, rest = divmod(along, 4 * per)
-            lane = 4 * (across % 8) + rest // per
-            register = strip if of_b else 2 * strip + across // 8
-            words[lane, register] |= np.uint32(table[matrix[row, column]] << bits * (rest % per))
-        return words
-
-    a, b = packed(values, form.a_type.name, of_b=False), packed(right, form.b_type.name, of_b=True)
-    c = np.zeros((32, form.words("c")), np.uint32)
-    for selector in selectors_of(form):
-        whole = np.zeros((m, k), np.int64)
-        for row, z in np.ndindex(m, k // 2):
-            whole[row, rows_met(form, metadata[None], selector)[0, row, z]] += values[row, z]
-        sparse = mma_sp(form.opcode, a, b, c, metadata, selector)
-        kind = {"f16": np.float16, "f32": np.float32, "s32": np.int32}[form.d_type.name]
-        found = np.ascontiguousarray(sparse).view(kind).reshape(8, 4, 2, 2)
-        assert (found.transpose(2, 0, 1, 3).reshape(m, n) == whole @ right).all()
-        narrow = {16: "m16n8k16", 32: "m16n8k8"}.get(bits)
-        if narrow and form.shape.name == narrow:
-            dense = f"mma.sync.aligned.{narrow}.row.col.{form.types}"
-            again = mma_sync(dense, packed(whole, form.a_type.name, of_b=False), b, c)
-            assert np.array_equal(again, sparse)
-
-
 def word(*halves: int) -> int:
     return sum(half << 16 * place for place, half in enumerate(halves))
 
@@ -328,32 +281,6 @@ def test_a_negative_sum_that_is_rounded_to_zero_is_positive_zero() -> None:
     a, b = (np.full((32, 2), text, np.uint32) for text in (big ^ 0x8000_0000, big))
     c = np.zeros((32, 4), np.uint32)
     assert (mma_sp(bf16, a, b, c, np.full(32, 0x4444_4444, np.uint32), 0) == 0).all()
-
-
-def test_older_compilers_add_the_two_blocks_of_8_bit_floats_by_themselves() -> None:
-    form = next(form for form in PLAIN if form.types == "f32.e5m2.e4m3.f32")
-    given = registers(form, 5, "wide")
-    operands = [given[name] for name in ("a", "b", "c", "metadata")]
-    newest, older = (
-        mma_sp(form.opcode, *operands, 0, target=target) for target in ("sm_90", "sm_90@12.4")
-    )
-    assert (newest != older).any()
-    depth = form.shape.k // 2
-    for row, column in np.ndindex(16, 8):
-        if row % 5 or column % 3:
-            continue
-        total = 0
-        for chunks in (0, 1):
-            some = [z for z in range(depth) if z // 2 % 2 == chunks]
-            left = [half_of(at(given["a"], 8, row, z), "e5m2") for z in some]
-            right = [
-                half_of(partner(form, given["b"], given["metadata"], 0, (row, z, column)), "e4m3")
-                for z in some
-            ]
-            block = truncated_dot(left, right, 0, F16, H100_F32)
-            total = block if not chunks else added(total, block)
-        c = int(given["c"][4 * (row % 8) + column // 2, 2 * (row // 8) + column % 2])
-        assert found_at(form, older, row, column) == added(total, c)
 
 
 def arrays(**changes: Any) -> dict[str, Any]:

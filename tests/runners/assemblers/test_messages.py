@@ -42,12 +42,7 @@ def test_messages_are_read_with_their_place():
     ("instruction", "line"),
     [
         (LOAD, "ptxas a.ptx, line {at}; error   : Illegal type for wmma.load.c"),
-        (LOAD, "ptxas a.ptx, line {at}; error   : Unknown modifier '.load'"),
-        (LOAD, "ptxas a.ptx, line {at}; error   : Arguments mismatch for instruction "
-               "'wmma.load.c'"),
         (LOAD, "ptxas a.ptx, line {at}; fatal   : Parsing error near '.m16n16k8': syntax error"),
-        (LOAD, "ptxas a.ptx, line {at}; error   : Illegal modifier 'Component' for instruction "
-               "'wmma.load.c'"),
         (MMA, "ptxas a.ptx, line {at}; error   : Instruction ''wmma.mma' with floating point type' "
               "with '.satfinite' is not supported starting from PTX ISA version 6.5"),
         (MMA, "ptxas a.ptx, line {at}; error   : Unexpected instruction types specified for "
@@ -68,11 +63,9 @@ def test_messages_about_the_instruction_are_ordinary_rejections(tmp_path, instru
         (LOAD, "ptxas <fermi macros>, line 1122; fatal   : Parsing error near ',': syntax error"),
         (LOAD, "ptxas a.ptx, line {at}; error   : Call to "
                "'__cuda_sm7x_wmma_m16n16k8_acc_f16_row_update_ptr' requires call prototype"),
-        (LOAD, "ptxas a.ptx, line {at}; error   : Unknown symbol '__cuda_sm70_wmma'"),
         (MMA, "ptxas a.ptx, line {at}; error   : Unexpected instruction types specified for 'mma'"),
         (LOAD, "ptxas a.ptx, line {at}; fatal   : Parsing error near '_B': syntax error"),
         (LOAD, "ptxas a.ptx, line 99; error   : Illegal type for wmma.load.c"),
-        (LOAD, "ptxas a.ptx, line 2; error   : Illegal type for wmma.load.c"),
         (LOAD, "ptxas fatal   : Unresolved extern function '__cuda_sm70_wmma'"),
         (LOAD, "ptxas error   : Something is wrong"),
         (LOAD, "ptxas a.ptx, line {at}; error   : Internal error"),
@@ -88,13 +81,11 @@ def test_messages_from_inside_the_assembler_are_a_kind_of_their_own(tmp_path, in
     ("lines", "fields", "outcome"),
     [
         ([], {"status": -11}, Response.CRASHED),
-        ([], {"status": 139}, Response.CRASHED),
         (["Segmentation fault (core dumped)"], {"status": 1}, Response.CRASHED),
         (["terminate called after throwing an instance of 'x'"], {}, Response.CRASHED),
         ([], {"status": None}, Response.HUNG),
         ([], {"status": 0}, Response.UNREADABLE),
         ([], {"status": 255}, Response.UNREADABLE),
-        (["no such thing"], {"status": 1}, Response.UNREADABLE),
         ([TRAILER], {}, Response.UNREADABLE),
         ([], {"overflowed": True, "status": -9}, Response.UNREADABLE),
     ],

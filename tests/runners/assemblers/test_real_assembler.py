@@ -1,9 +1,7 @@
 """What the newest ptxas that is here says, through a judge and without one."""
 
-import random
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
@@ -92,21 +90,6 @@ def test_a_batch_is_judged_as_each_instruction_alone(assembler, judge, texts):
     assert [(one.instruction, one.outcome) for one in judged] == [
         alone(assembler, one) for one in judged
     ]
-
-
-@pytest.mark.slow
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-@given(texts=st.lists(st.one_of(near_legal(), soup), min_size=50, max_size=100))
-def test_large_batches_are_judged_as_each_instruction_alone(assembler, judge, texts):
-    judged = judge.judge(texts)
-    sample = random.Random(0).sample(judged, min(40, len(judged)))
-    odd = [one for one in judged if one.outcome > Response.REJECTED]
-    for one in {*sample, *odd}:
-        assert alone(assembler, one) == (one.instruction, one.outcome)
 
 
 def needs_another_target_or_version(form):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 import cuda_fakes
 import numpy as np
 import pytest
-from cuda_fakes import HANGS, MISALIGNED, fake_runner, module
+from cuda_fakes import HANGS, fake_runner, module
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
@@ -108,15 +107,6 @@ def test_a_sample_of_what_agrees_comes_back(runner: CudaRunner) -> None:
     assert found.finished.sum() == COUNT
 
 
-def test_the_simulated_device_finds_the_same(runner: CudaRunner) -> None:
-    for said in (PROGRAM, CLAMPED):
-        asked = work(said, sampled=(FIRST + 7,))
-        one, other = ran(runner, asked), ran(SimulatedRunner(), asked)
-        assert (one.differing, one.listed) == (other.differing, other.listed)
-        for name in ("numbers", "before", "after"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)), name
-
-
 def test_many_launches_find_the_same() -> None:
     assert (1 << 16) // PROGRAM.image_bytes < COUNT // 4
     sampled = tuple(range(FIRST + 5, FIRST + COUNT, 50))
@@ -132,17 +122,6 @@ def test_many_launches_find_the_same() -> None:
                 image = expand(RECIPE, PROGRAM, 1, first=int(number))
                 assert np.array_equal(before, image[0])
                 assert np.array_equal(after, execute(PROGRAM, image).images[0])
-
-
-def test_a_batch_behind_a_comparison_runs(runner: CudaRunner) -> None:
-    compiled = runner.compile(emit(PROGRAM))
-    assert isinstance(compiled, Compiled)
-    images = expand(RECIPE, PROGRAM, 8)
-    comparison, batch = runner.fresh(compiled, work(PROGRAM)), runner.submit(compiled, images)
-    result = batch.collect()
-    assert not isinstance(result, Failure)
-    assert np.array_equal(result.images, execute(PROGRAM, images).images)
-    assert isinstance(comparison.collect(), FreshRan)
 
 
 def test_an_answer_and_requests_pass_each_other_where_neither_fits_the_line(
@@ -161,27 +140,6 @@ def test_an_answer_and_requests_pass_each_other_where_neither_fits_the_line(
     for one in ahead:
         assert isinstance(one, Compiled)
         assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
-
-
-@pytest.mark.slow
-def test_a_long_answer_that_is_fetched_late_is_no_hang(
-    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = work(PROGRAM, sampled=tuple(range(FIRST, FIRST + COUNT)))
-    ran(runner, asked)
-    monkeypatch.setattr(cuda_runner, "_REFERENCE_SECONDS", 0.0)
-    monkeypatch.setattr(runner, "deadline", 0.5)
-    compiled, starts = runner.compile(emit(PROGRAM)), runner.starts
-    assert isinstance(compiled, Compiled)
-    comparison = runner.fresh(compiled, asked)
-    time.sleep(2.0)
-    # What lies in the line is there, and the rest comes as soon as the busy machine lets it.
-    os.kill(runner.pid or 0, signal.SIGSTOP)
-    goes_on = threading.Timer(1.0, os.kill, (runner.pid, signal.SIGCONT))
-    goes_on.start()
-    assert isinstance(comparison.collect(), FreshRan)
-    goes_on.join()
-    assert runner.starts == starts
 
 
 def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunner) -> None:
@@ -205,16 +163,6 @@ def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:
     assert isinstance(stops, Compiled)
     contents = device_contents(anything, PROGRAM)
     return stops, replace(work(PROGRAM), contents=contents, first=first, count=1)
-
-
-@pytest.mark.slow
-def test_a_kernel_that_poisons_the_context_costs_one_comparison(runner: CudaRunner) -> None:
-    starts = runner.starts
-    lost = runner.fresh(*stopping(runner, MISALIGNED)).collect()
-    assert isinstance(lost, Failure)
-    assert lost.trouble is Trouble.STICKY_ERROR
-    assert ran(runner, work(PROGRAM)).differing == 0
-    assert runner.starts == starts + 1
 
 
 def test_a_comparison_that_hangs_is_given_up_at_its_deadline_though_the_line_is_full(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +88,6 @@ def test_code_compiled_before_a_restart_runs_after_it(runner: CudaRunner) -> Non
     assert runner.starts == starts + 1
 
 
-def test_more_modules_than_stay_loaded_all_run(runner: CudaRunner) -> None:
-    codes = [compiled(runner, text=f"module {number}") for number in range(300)]
-    for code in (codes[0], codes[299], codes[1]):
-        assert isinstance(runner.run(code, images(2)), Ran)
-
-
 def test_the_cache_of_the_driver_is_off_in_the_child(runner: CudaRunner) -> None:
     assert isinstance(runner.facts(), DeviceFacts)
     with open(f"/proc/{runner.pid}/environ", "rb") as file:  # noqa: PTH123
@@ -134,19 +127,6 @@ def test_options_that_make_no_sense_are_refused() -> None:
     for options in ({"deadline": 0.0}, {"chunk_bytes": 0}, {"device": -1}):
         with pytest.raises(UsageError, match="must be positive"):
             fake_runner(**options)
-
-
-def test_the_code_that_was_made_last_is_kept_however_large_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ptxas").write_text("")
-    compiler, made = PtxasCompiler(tmp_path / "ptxas", memory_bytes=4), []
-    monkeypatch.setattr(compiler, "version", "V13.0.88")
-    monkeypatch.setattr(compiler, "_assemble", lambda module, _: made.append(module) or b"8 bytes.")
-    other = replace(module(), ptx=module().ptx + "\n")
-    for one in (module(), module(), other, other, module()):
-        assert isinstance(compiler.compile(one, "sm_90"), Compiled)
-    assert len(made) == 3
 
 
 @given(

@@ -52,7 +52,7 @@ def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) 
     assert len(VARIANTS) >= len(ways) - 2
     for which, emitter in enumerate((emit_all, emit_screening)):
         # 37 shares no factor with the number of ways. Screening takes ptxas much longer.
-        variants = (*VARIANTS[::4], VARIANTS[-1]) if which else VARIANTS[::2]
+        variants = (*VARIANTS[::4], VARIANTS[-1]) if which else VARIANTS[::3]
         programs = [
             program(form, ways[(2 * index + which) * 37 % len(ways)])
             for index, form in enumerate(variants)
@@ -101,9 +101,8 @@ def test_one_program_assembles_in_every_version_since_its_instructions_came(
     assembler: PtxasCompiler, version: str
 ) -> None:
     spaces = [Access(space=space, stride="register") for space in ("", "global", "shared")]
-    plain = [form for form in VARIANTS if _is_plain(form)]
+    plain = [form for form in VARIANTS if _is_plain(form)][::2]
     programs = [program(form, spaces[i % 3]) for i, form in enumerate(plain)]
-    assert len(programs) == 48
     _assembles(assembler, programs, "sm_70", version)
 
 
@@ -111,7 +110,7 @@ _drawn: list[Program] = []
 
 
 @settings(
-    max_examples=14,
+    max_examples=9,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],
@@ -128,5 +127,5 @@ def _draw(made: Program) -> None:
 def test_drawn_programs_assemble(assembler: PtxasCompiler) -> None:
     _drawn.clear()
     _draw()
-    assert len(_drawn) > 5
+    assert len(_drawn) > 3
     _assembles(assembler, _drawn, "sm_80", "7.8")

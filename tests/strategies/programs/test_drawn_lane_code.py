@@ -23,8 +23,8 @@ ALONE = programs(
 PROGRAMS = 300
 
 
-def anew() -> list[LaneCode]:
-    steps = (step for key in range(PROGRAMS) for step in walk(draw_one(ALONE, key).steps))
+def anew(count: int = PROGRAMS) -> list[LaneCode]:
+    steps = (step for key in range(count) for step in walk(draw_one(ALONE, key).steps))
     return [step for step in steps if isinstance(step, LaneCode)]
 
 
@@ -43,7 +43,7 @@ def test_a_lane_takes_at_most_as_many_statements_as_code_may_have(
     most = lane_code._BEHIND + 128
     assert before > most
     monkeypatch.setattr(lane_code, "MAX_STATEMENTS", most)
-    assert max(statements_taken(step.code) for step in anew()) <= most
+    assert max(statements_taken(step.code) for step in anew(80)) <= most
 
 
 def test_no_lane_takes_bits_of_a_nan_that_ptx_leaves_open() -> None:

@@ -57,7 +57,7 @@ def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
     )
 
 
-@settings(_SETTINGS, max_examples=30)
+@settings(_SETTINGS, max_examples=15)
 @given(placed())
 def test_programs_are_defined_and_legal_where_they_are_for(case: tuple[Program, str, str]) -> None:
     program, target, version = case
@@ -73,7 +73,7 @@ def test_programs_are_defined_and_legal_where_they_are_for(case: tuple[Program, 
 
 def test_programs_of_a_campaign_are_defined_on_every_target() -> None:
     for key, (target, version) in enumerate(PLACES):
-        for program in drawn(count=25, key=key, target=target, version=version):
+        for program in drawn(count=10, key=key, target=target, version=version):
             assert not undefined(program, target=target)
 
 
@@ -127,7 +127,7 @@ def test_no_product_is_lost() -> None:
         assert not found, program
 
 
-@pytest.mark.parametrize("form", [*VALUED_FORMS[::17], *MMA_FORMS[-2:]], ids=lambda f: f.opcode)
+@pytest.mark.parametrize("form", [*VALUED_FORMS[::40], MMA_FORMS[-1]], ids=lambda f: f.opcode)
 def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_store(
     form: Form,
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", LDMATRIX_FORMS[:3], ids=lambda form: form.opcode)
+@pytest.mark.parametrize("form", LDMATRIX_FORMS[:1], ids=lambda form: form.opcode)
 def test_an_ldmatrix_shrinks_to_itself(form: Form) -> None:
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
@@ -170,5 +170,5 @@ def test_a_form_that_the_target_lacks_is_refused() -> None:
     bf16 = next(form for form in VALUED_FORMS if form.a_type.name == "bf16")
     with pytest.raises(UsageError, match="does not exist on sm_75"):
         programs(Focus(form=bf16), module=Module.named("sm_75", "7.0"), forms=FORMS)
-    with pytest.raises(UsageError, match="none of the forms"):
+    with pytest.raises(UsageError, match="none of the given forms"):
         programs(Focus(), module=Module.named("sm_75", "7.0"), forms=(bf16,))

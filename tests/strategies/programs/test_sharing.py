@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,7 +38,8 @@ LISTED = [feature for feature in SHARING if feature is not Has.MOVED_IN_PLACE]
 """Those of which some operand is more than a name."""
 
 
-def _programs(feature: Feature, count: int = 3) -> list[Program]:
+@cache
+def _programs(feature: Feature, count: int = 2) -> list[Program]:
     focus = Focus(features=frozenset({feature}))
     found = drawn(focus, count=2 * count, key=900 + list(FEATURES.values()).index(feature))
     sharing = [program for program in found if _shared(program)]
@@ -119,7 +121,7 @@ def test_a_program_has_nothing_that_only_ptx_says_where_a_language_has_no_regist
     for index, feature in enumerate((None, *filter(is_wished, FEATURES.values()))):
         asked = frozenset({feature} if feature else ())
         focus = Focus(features=asked, shares_registers=False)
-        assert all(map(is_named, drawn(focus, count=2, key=60 + index))), feature
+        assert all(map(is_named, drawn(focus, count=1, key=60 + index))), feature
 
 
 def is_wished(feature: Feature) -> bool:
@@ -141,7 +143,7 @@ def test_an_expansion_that_writes_too_early_is_seen(fault: str) -> None:
     with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
         for feature in (Has.C_ORDER, Has.AMONG_MULTIPLICANDS):
             seen = 0
-            for index, form in enumerate(forms[:: len(forms) // 6]):
+            for index, form in enumerate(forms[:: len(forms) // 4]):
                 focus = Focus(form=form, features=frozenset({feature}))
                 (program,) = drawn(focus, count=1, key=50 + index)
                 images = random.integers(0, 256, (4, program.image_bytes), dtype=np.uint8)
@@ -151,4 +153,4 @@ def test_an_expansion_that_writes_too_early_is_seen(fault: str) -> None:
                 assert isinstance(ran, Ran), ran
                 expected = execute(program, images, target="sm_90").images
                 seen += not np.array_equal(ran.images, expected)
-            assert seen >= 3
+            assert seen >= 2

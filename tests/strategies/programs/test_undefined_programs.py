@@ -24,7 +24,7 @@ def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
 
 
 _SETTINGS = settings(
-    max_examples=60,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
