@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -41,6 +42,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.program.program import requirements
+from runners.assemblers.disassembly import find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.faults import FaultPlace, by_name
 from runners.foreign import Rewriter, RewritingRunner
@@ -258,7 +260,7 @@ def bisect_case(options: Bisect) -> bool:
         if one.here is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
     ]
     with (
-        _asking(entry, made) as (ask, device),
+        _asking(entry, made, options.disassembler) as (ask, device),
         fetcher(fetched_compiler, json=options.json) as fetch,
     ):
 
@@ -350,17 +352,14 @@ def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    runs, name = is_runnable(entry), f"finding {entry.id}"
-    if is_expansion(entry):
-        raise UsageError(
-            f"{name} is a note of which machine instructions compilers chose, of a campaign before "
-            "2026-11-29, and no disagreement; bisect another finding"
-        )
+    runs, note, name = is_runnable(entry), is_expansion(entry), f"finding {entry.id}"
     by_hand = f"{name} was written by hand, and its module is run as it is; leave it out"
     for option, refused, why in (
         ("ptx_version", is_by_hand(entry), by_hand),
         ("target", is_by_hand(entry), by_hand),
         ("runner", not runs, f"{name} is of what compilers make of a module; leave it out"),
+        ("disassembler", not note, f"{name} is no note of changed machine code; leave it out"),
+        ("target", note, f"{name} is about the machine code of its target; leave it out"),
     ):
         if refused and (value := getattr(options, option)) is not None:
             raise UsageError(f"{options.spelled(option)} {value} cannot be: {why}")
@@ -443,9 +442,16 @@ def _shown(name: str, row: Mapping[str, Answer | None]) -> Text:
 
 
 @contextmanager
-def _asking(entry: Entry, options: ReplayOptions) -> Iterator[tuple[Ask, str]]:
+def _asking(
+    entry: Entry, options: ReplayOptions, disassembler: Path | None
+) -> Iterator[tuple[Ask, str]]:
     """Give what asks compilers about a finding, and the open device on which it does, if any."""
-    if not is_runnable(entry):
+    if is_expansion(entry):
+        version = options.ptx_version or entry.finding.ptx_version
+        note = expansion_asker(entry, find_disassembler(disassembler), version)
+        module = f"{entry.finding.target}, {version}"
+        yield lambda member, _: (Counter([note(member)]), module), ""
+    elif not is_runnable(entry):
         yield _of_module(entry, options), ""
     else:
         # The compilers that are asked may be front ends themselves.

@@ -208,6 +208,7 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     times: int | None = shared(
         "times", "Run each build this many times.  [default: as the finding's rate requires]"
     )
+    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")
