@@ -18,8 +18,9 @@ from typing import Any
 from rich.text import Text
 
 from corpus import Entry, open_corpus
-from corpus.finding import RunnerVerdict
+from corpus.finding import MODULE, PROGRAM, RunnerVerdict
 from corpus.known import named_entry
+from corpus.programs import decode_program
 from corpus.store import MANIFEST
 from fuzz import kinds
 from fuzz.compilers.members import Member, MemberRunner, device_of
@@ -42,12 +43,14 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.program.program import requirements
-from runners.assemblers.disassembly import find_disassembler
+from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
+from runners.emission import emit
 from runners.faults import FaultPlace, by_name
 from runners.foreign import Rewriter, RewritingRunner
 from runners.front_ends.protocol import FrontEnd
 from runners.protocol import Failure, Runner
+from runners.ptx_text import with_header
 from runners.toolchains import DRIVER
 
 
@@ -447,10 +450,7 @@ def _asking(
 ) -> Iterator[tuple[Ask, str]]:
     """Give what asks compilers about a finding, and the open device on which it does, if any."""
     if is_expansion(entry):
-        version = options.ptx_version or entry.finding.ptx_version
-        note = expansion_asker(entry, find_disassembler(disassembler), version)
-        module = f"{entry.finding.target}, {version}"
-        yield lambda member, _: (Counter([note(member)]), module), ""
+        yield _of_note(entry, options, disassembler), ""
     elif not is_runnable(entry):
         yield _of_module(entry, options), ""
     else:
@@ -462,6 +462,36 @@ def _asking(
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
             passes = rewriters(choice.faults, choice.ptx_pass)
             yield _of_program(entry, options, ready, passes), ready.device
+
+
+def _of_note(entry: Entry, options: ReplayOptions, given: Path | None) -> Ask:
+    """Return what asks which matrix instructions a compiler makes of a note's module."""
+    disassembler, finding = find_disassembler(given), entry.finding
+    if disassembler is None:
+        raise UsageError(
+            f"{entry.id} is a note of which machine instructions compilers choose, and no "
+            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
+            "one with --disassembler"
+        )
+    target, version = finding.target, str(parse_version(options.ptx_version or finding.ptx_version))
+    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
+    made = emit(program, module=Module.named(target, finding.ptx_version))
+    text = entry.read(MODULE).decode(errors="replace")
+    text = with_header(text, target=made.target, version=version)
+    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
+
+    def ask(member: Member, _: int) -> tuple[Counter[Rerun], str]:
+        if member.assembler is None or not member.assembler.knows(target, version, target):
+            raise CannotBeAskedError(
+                f"{member.version} takes no module with .version {version} and .target {target}"
+            )
+        compiled, label = member.compiler.compile(module, target), "not compiled"
+        if not isinstance(compiled, Failure):
+            label = disassembler.expansions(compiled.code).get(kernel.entry, "none")
+        # No expansion is against the ISA.
+        return Counter([Rerun(label=label, kind=None, way=Basis.JUDGED)]), f"{target}, {version}"
+
+    return ask
 
 
 def _of_module(entry: Entry, options: ReplayOptions) -> Ask:

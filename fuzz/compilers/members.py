@@ -6,7 +6,6 @@ A `RunPlace` is where binaries run, `fitting` are the members that compile for i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -17,10 +16,7 @@ from typing import Protocol, Self, cast
 
 import msgspec
 
-from corpus import Case, Entry, RunnerVerdict
-from corpus.finding import MODULE, PROGRAM
-from corpus.programs import decode_program
-from fuzz.findings.verdicts import Basis, CannotBeAskedError, Rerun
+from corpus import Case, RunnerVerdict
 from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
@@ -38,13 +34,12 @@ from oracle.isa.targets import (
 from oracle.program.program import Program, requirements
 from runners import protocol
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.disassembly import WHEEL, Disassembler, kernel_digests
+from runners.assemblers.disassembly import kernel_digests
 from runners.compilers import Selected
 from runners.cuda.compilation import Compiler
-from runners.emission import emit
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.kernels import KernelModule
-from runners.ptx_text import is_ptx, ptx_digests, with_header
+from runners.ptx_text import is_ptx, ptx_digests
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
 from strategies.draws import PtxVersions, derived_seed, draw, versions_up_to
@@ -425,45 +420,6 @@ class BuildMatrix:
         return self._codes[compiled.key].get(entry, compiled.key)
 
 
-def expansion_asker(
-    entry: Entry, disassembler: Disassembler | None, version: str
-) -> Callable[[Member], Rerun]:
-    """Return what asks which matrix instructions a compiler makes of a note's module.
-
-    The version takes the place of the note's .version, so that older compilers can be asked.
-    Raises UsageError if there is no disassembler, and InfrastructureError if a file of the note is
-    broken. What is returned compiles and disassembles once, and raises CannotBeAskedError if the
-    compiler does not know the module's target or version, or is the driver's.
-    """
-    if disassembler is None:
-        raise UsageError(
-            f"{entry.id} is a note of which machine instructions compilers choose, and no "
-            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
-            "one with --disassembler"
-        )
-    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
-    version = str(parse_version(version))
-    made = emit(program, module=Module.named(entry.finding.target, entry.finding.ptx_version))
-    text = entry.read(MODULE).decode(errors="replace")
-    text = with_header(text, target=made.target, version=version)
-    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
-
-    def ask(member: Member) -> Rerun:
-        target = module.target
-        if member.assembler is None or not member.assembler.knows(target, version, target):
-            raise CannotBeAskedError(
-                f"{member.version} takes no module with .version {version} and .target {target}"
-            )
-        compiled = member.compiler.compile(module, target)
-        if isinstance(compiled, protocol.Failure):
-            return Rerun(label="not compiled", kind=None, way=Basis.JUDGED)
-        found = disassembler.expansions(compiled.code).get(kernel.entry)
-        # No expansion is against the ISA.
-        return Rerun(label="none" if found is None else words(found), kind=None, way=Basis.JUDGED)
-
-    return ask
-
-
 _PLACES: tuple[frozenset[Feature], ...] = (
     frozenset(),
     frozenset({FEATURES["load: .shared"], FEATURES["store: .shared"]}),
@@ -487,9 +443,3 @@ def survey_programs(
             for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
                 if all(is_available(one, Module(row, number)) for one in requirements(program)):
                     yield form, program
-
-
-def words(instructions: Counter[str]) -> str:
-    """Return matrix instructions with their counts, sorted."""
-    counts = sorted(instructions.items())
-    return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts) or "none"

@@ -46,12 +46,14 @@ class Disassembler:
     path: Path
     version: str  # version, such as "V13.5.37"
 
-    def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
-        """Count the matrix instructions of each kernel by its name; raises as `instructions`."""
-        return {
-            name: Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
-            for name, texts in self.instructions(cubin).items()
-        }
+    def expansions(self, cubin: bytes) -> dict[str, str]:
+        """Return matrix instructions with counts ("HMMA, IMMA x2") as `instructions` does."""
+        found = {}
+        for name, texts in self.instructions(cubin).items():
+            counts = Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
+            words = (f"{one} x{n}" if n > 1 else one for one, n in sorted(counts.items()))
+            found[name] = ", ".join(words) or "none"
+        return found
 
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
         """Return the instructions of each kernel by its name; InfrastructureError if it refuses."""
