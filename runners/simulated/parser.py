@@ -21,6 +21,7 @@ from runners.simulated.syntax import (
     Function,
     Group,
     ImmediateText,
+    Initial,
     InstructionText,
     KernelText,
     Name,
@@ -271,7 +272,7 @@ class _Reader:
             return Pair(value, second) if isinstance(second, Name) else self.unexpected()
         return value
 
-    def initials(self) -> tuple[Name | ImmediateText, ...]:
+    def initials(self) -> tuple[Initial, ...]:
         """Take the values of an initialiser, flat."""
         if self.stands("}"):
             return ()
@@ -279,9 +280,12 @@ class _Reader:
             return tuple(chain(*self.sequence(self.initials, "}")))
         if self.accept("generic"):
             self.expect("(")
-            self.value()
+            value = self.value()
             self.expect(")")
-            return (Name("generic", self.expression() if self.stands("+-") else 0),)
+            if not isinstance(value, Name):
+                self.unexpected()
+            offset = self.expression() if self.stands("+-") else 0
+            return (Address(value.text, value.offset + offset),)
         return (self.value(),)
 
     def here(self) -> int:
@@ -485,7 +489,7 @@ class _Reader:
 
     def _label(self, scope: TextScope, match: re.Match[str], index: int) -> None:
         name = match[1]
-        if match[2] == ".branchtargets":
+        if match[2] in (".branchtargets", ".calltargets"):
             given = () if self.accept(";") else self.sequence(self.operand, ";")
             parts = given[0].parts if given and isinstance(given[0], VectorText) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
