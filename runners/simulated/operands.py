@@ -265,9 +265,7 @@ class OperandReader:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
         if not isinstance(found, RegisterText):
-            # What video instructions select of a register stands behind a dot.
-            kind = TrapKind.UNSUPPORTED if "." in name else TrapKind.PARSE
-            refuse(kind, self.line, f"{name} is not declared")
+            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         return found
 
     def width(self, name: str) -> int:

@@ -157,8 +157,6 @@ STOPPED = {
         "sm_80", "KIND: .callprototype (.reg .b32 _) _ (.reg .b32 _); call (%r1), %d0, (%t), KIND;",
         TrapKind.STOPPED, "at which no function begins",
     ),
-    "a part of a register": ("sm_80", "vadd4.u32.u32.u32 %r1, %r1.b0123, %r1, %r1;",
-                             TrapKind.UNSUPPORTED, "b0123"),
     "sums that meet": ("sm_80", "ld.param.u64 %o, [io]; red.global.add.f32 [%o], 0f3f800000;",
                        TrapKind.RACE, "no common barrier"),
     "an exchange that went": ("sm_80", "shfl.bfly.b32 %r1, %t, 1, 31;", TrapKind.ILLEGAL,
