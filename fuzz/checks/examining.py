@@ -41,7 +41,7 @@ from oracle.errors import DeviceLostError, InfrastructureError, UsageError, Warp
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
-from runners.protocol import Failure, Trouble
+from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_text import without_kernel
 from strategies.features import main_form
 
@@ -113,9 +113,12 @@ class Examiner:
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat.beat))
         self._once = BeatingRunner(ready.runner, heartbeat.beat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
+        self._levels: dict[int, Runner] = {}  # runners at other levels, opened when one is needed
 
     def close(self) -> None:
-        """Close the simulated device, if one was opened."""
+        """Close the simulated device and the other levels, where they were opened."""
+        for runner in self._levels.values():
+            runner.close()
         if (same := self.__dict__.get("_same_code")) is not None:
             same.runner.close()
 
@@ -204,16 +207,33 @@ class Examiner:
     # What others make of it
 
     def _compared(self, case: Case, evidence: Evidence) -> Case:
-        """Return a case with what the members of a matrix make of it."""
+        """Return a case with what the members of a matrix make of it, or another -O level."""
         parties = self._parties
         if parties is None:
-            return case
+            return self._at_another_level(case, evidence)
         if case.shrink is not ShrinkStatus.RAW:
             return with_outcomes(case, self._now(parties.matrix, evidence.subject))
         # Raw, it is told what each member did when the finding was made.
         kind = case.kind.value
         outcomes = {one: kind if one in parties.wrong else "match" for one in parties.asked}
         return with_outcomes(case, outcomes)
+
+    def _at_another_level(self, case: Case, evidence: Evidence) -> Case:
+        """Return a case of a GPU with what comes out at -O0, or, if that is wrong, at -O3."""
+        choice, subject = self._ready.choice, evidence.subject
+        if choice.name != "cuda" or not KINDS[evidence.kind].shrinks:
+            return case
+        level = 3 if choice.level == 0 else 0
+        try:
+            if level not in self._levels:
+                self._levels[level] = open_runner(replace(choice, level=level)).runner
+            other = attempt(self._levels[level], subject)
+        except DeviceLostError:
+            raise
+        except WarpfuzzError:
+            return case
+        said = str(other.failure or other.kind or "agrees with the oracle")
+        return msgspec.structs.replace(case, details={**case.details, f"at -O{level}": said})
 
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""

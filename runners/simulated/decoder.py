@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from runners.simulated import access, matrices
 from runners.simulated.operands import (
@@ -30,15 +32,18 @@ from runners.simulated.syntax import (
     KernelText,
     Name,
     Operand,
+    RegisterText,
     SimulatedTrap,
     TrapKind,
     Variable,
     refuse,
 )
-from runners.simulated.warps import Mask, Operation, Space, Static, WarpState
+from runners.simulated.warps import Mask, Operation, Space, Static, Values, WarpState
 
 _MOST_STEPS = 200_000  # of a kernel with all functions in place
 _DEEPEST_CALL = 64  # calls inside each other
+_CODE, _APART = 0x7A00_0000_0000, 256
+"""Where functions begin, in no space of memory, and what is between those of two devices."""
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
@@ -67,7 +72,16 @@ def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits
     return None
 
 
-_BARRIER = re.compile(r"bar(?:rier)?(?:\.cta)?\.(?:sync|(?P<arrives>arrive))(?:\.aligned)?")
+_BARRIER = re.compile(
+    r"bar(?:rier)?(?:\.cta)?\.(?:sync|(?P<arrives>arrive)|red\.(?P<joins>popc|and|or))"
+    r"(?:\.aligned)?(?(joins)\.(?:u32|pred))"
+)
+_JOINED: dict[str, Callable[[Values], Values]] = {
+    "popc": lambda held: np.atleast_2d(held.sum(dtype=np.uint32)),
+    "and": lambda held: np.atleast_2d(held.all()),
+    "or": lambda held: np.atleast_2d(held.any()),
+}
+"""What the predicates of a block's threads are joined to."""
 
 
 class WarpBarrier(NamedTuple):
@@ -76,6 +90,7 @@ class WarpBarrier(NamedTuple):
     number: Source
     threads: Source | None
     arrives: bool  # those who come there go on at once
+    joins: Operation | None  # what all of some blocks do who go on
 
 
 def barrier(operands: OperandReader) -> WarpBarrier | None:
@@ -83,11 +98,25 @@ def barrier(operands: OperandReader) -> WarpBarrier | None:
     match = _BARRIER.fullmatch(operands.instruction.opcode)
     if match is None:
         return None
-    arrives = match["arrives"] is not None
-    number, *counts = (
-        operands.source(each, 32) for each in operands.expect(*((2,) if arrives else (1, 2)))
-    )
-    return WarpBarrier(number, counts[0] if counts else None, arrives)
+    name, arrives, joins = match["joins"], match["arrives"] is not None, None
+    given = list(operands.expect(*((3, 4) if name else (2,) if arrives else (1, 2))))
+    if name:
+        target = operands.destination(given.pop(0), 32 if name == "popc" else 1)
+        joins = partial(_join, _JOINED[name], target, operands.source(given.pop(), 1))
+    number, *counts = (operands.source(each, 32) for each in given)
+    return WarpBarrier(number, counts[0] if counts else None, arrives, joins)
+
+
+def _join(
+    joined: Callable[[Values], Values], target: str, held: Source, warps: WarpState, mask: Mask
+) -> None:
+    """Write to the threads of each block what their predicates are joined to."""
+    through = warps.all_of(mask)
+    given = np.broadcast_to(held(warps), through.shape)
+    for block in np.unique(warps.blocks):
+        those = through & (warps.blocks == block)
+        if those.any():
+            warps.write(target, joined(given[those]), those)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -126,7 +155,9 @@ class _Linker:
 
     def __init__(self, listing: KernelText, silicon: Silicon) -> None:
         self._listing, self._silicon = listing, silicon
-        self._statics = Statics(silicon.base, listing.functions)
+        begin = _CODE + _APART * silicon.otherwise
+        code = {name: begin + 2 * _APART * at for at, name in enumerate(listing.functions, 1)}
+        self._statics = Statics(listing.scope, silicon.base, code)
         self._steps: list[Step] = []
         self._expansions = self._local_bytes = 0
 
@@ -225,16 +256,25 @@ class _Linker:
         results = _taken_off(given)
         callee = given.pop(0) if given else None
         arguments = _taken_off(given)
-        if not isinstance(callee, Name) or given:
-            operands.unsupported("is no call of a function by its name")
+        if not isinstance(callee, Name) or len(given) > 1:
+            operands.unsupported("is no call of a function or of an address")
         name, key, negated = callee.text, *operands.guard()
         # Without the call, threads go on behind it.
         skip = None if key is None else self._step(line, guard=key, negated=not negated)
-        function = self._listing.functions.get(name)
-        if function is None:
+        function = (functions := self._listing.functions).get(name)
+        enter = partial(self._enter, operands, callers, arguments, results)
+        if isinstance(scope.find(name), RegisterText):
+            listed = scope.targets.get(getattr(given[0], "text", ""), ()) if given else ()
+            shape = len(arguments), len(results)
+            self._call_address(operands, callee, enter, [
+                each for each in map(functions.get, listed or self._taken)
+                if each is not None and each.body is not None and each.name not in callers
+                and (len(each.parameters), len(each.results)) == shape
+            ])  # fmt: skip
+        elif function is None:
             kind = TrapKind.PARSE if scope.find(name) is None else TrapKind.UNSUPPORTED
             refuse(kind, line, f"there is no function {name}")
-        if function.body is None and name in ("__assertfail", "vprintf"):
+        elif function.body is None and name in ("__assertfail", "vprintf"):
             # CUDA C++ Programming Guide, Assertion and Formatted Output: a kernel sees no more of
             # them than the result of vprintf, which is left open here.
             operation = access.stopping("an assertion of the kernel fails (__assertfail)")
@@ -246,9 +286,42 @@ class _Linker:
                 ])  # fmt: skip
             self._step(line, text=instruction.text, operation=operation)
         else:
-            self._enter(operands, callers, arguments, results, function)
+            enter(function)
         if skip is not None:
             skip.goals = (len(self._steps),)
+
+    def _call_address(
+        self, operands: OperandReader, address: Name, enter: Callable[[Function], None],
+        functions: Sequence[Function],
+    ) -> None:  # fmt: skip
+        """Put those functions behind the steps of which the address of one is called."""
+        line, held, ends = operands.line, operands.source(address, 64), []
+        for function in functions:
+            key = f"{self._expansions}:callee"
+            asks = partial(_ask, key, held, self._statics.functions[function.name])
+            self._step(line, text=f"mov callee, {address.text};", operation=asks)
+            other = self._step(line, guard=key, negated=True)
+            enter(function)
+            ends.append(self._step(line))
+            other.goals = (len(self._steps),)
+        why = "a call of an address at which no function begins that it could call"
+        self._step(line, operation=access.stopping(why))
+        for end in ends:
+            end.goals = (len(self._steps),)
+
+    @cached_property
+    def _taken(self) -> list[str]:
+        """Names of functions whose address is taken."""
+        listing = self._listing
+        taken: list[object] = [
+            operand
+            for function in (*listing.entries.values(), *listing.functions.values())
+            for instruction in function.body or () if instruction.opcode not in CALLS
+            for operand in instruction.operands
+        ]  # fmt: skip
+        taken += [value for each in listing.scope.variables.values() for value in each.initial]
+        found = {getattr(each, "text", getattr(each, "base", "")) for each in taken}
+        return [name for name in listing.functions if name in found]
 
     def _enter(
         self, operands: OperandReader, callers: tuple[str, ...], arguments: Parts, results: Parts,
@@ -283,6 +356,11 @@ class _Linker:
         self._expand(function, prefix, frame.end, bound, callers)
         for target, source, text in leaving:
             self._step(line, text=text, operation=partial(_copy, target, source))
+
+
+def _ask(key: str, source: Source, number: int, warps: WarpState, mask: Mask) -> None:
+    """Say in a predicate where a source is a number."""
+    warps.write(key, source(warps) == np.uint64(number), mask)
 
 
 def _copy(target: str, source: Source, warps: WarpState, mask: Mask) -> None:

@@ -186,6 +186,8 @@ class _Threads:
             if barrier is not None:
                 self._check_count(barrier, None)
                 warps.memory.synchronised(None, waited=not barrier.arrives)
+                if barrier.joins is not None:
+                    barrier.joins(warps, None)
             self._together = index + 1
             return
         if barrier is not None:
@@ -242,8 +244,23 @@ class _Threads:
             self._number[:, warps.indices] = np.where(released, -1, own)
             if released.any():
                 warps.memory.synchronised(released, waited=True)
+                self._join(at, released)
                 at[released] += 1
                 self._hold(np.zeros_like(released), released)
+
+    def _join(self, at: Places, released: Flags) -> None:
+        """Let threads that go on behind a barrier join their predicates, if it is for that."""
+        warps = self._warps
+        for index in np.unique(at[released]).tolist():
+            step, those = self._steps[index], released & (at == index)
+            if step.barrier is None or step.barrier.joins is None:
+                continue
+            elsewhere = released & ~those & np.isin(warps.blocks, warps.blocks[those.any(axis=0)])
+            if elsewhere.any():
+                said = "threads of a block are at other barriers than the one that joins their "
+                names = warps.names(elsewhere)
+                refuse(TrapKind.DIVERGENT, step.line, f"{said}predicates", names)
+            step.barrier.joins(warps, those)
 
     def _check_count(self, barrier: WarpBarrier, mask: Mask) -> None:
         """Refuse a barrier that is for another number of threads than the block has."""

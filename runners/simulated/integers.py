@@ -1,7 +1,8 @@
 """Integers, bits and video: rows of `scalar`.
 
 Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision), 9.7.7 and 9.7.8 (selection,
-logic and shift), 9.7.9 (prmt, cvt.pack), 9.7.18 (video of whole words).
+logic and shift), 9.7.9 (prmt, cvt.pack), 9.7.18 (video, whose
+numbers have up to 34 bits; here they have 64).
 """
 
 from collections.abc import Callable
@@ -343,25 +344,71 @@ _VIDEO: dict[str, Callable[[Any, Any], Any]] = {
     "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum,
     "vmax": np.maximum,
+    "vshl": np.left_shift,
+    "vshr": np.right_shift,
 }
-_PACKED = " ".join(f"{name}{count}" for name in _VIDEO for count in (2, 4))
-_BY_PARTS: dict[str, Any] = {"dtype": _WORD, "cmp": " ".join(COMPARE)}
+_USUAL = {1: ("w0", "w0"), 2: ("h10", "h32"), 4: ("b3210", "b7654")}
+"""What is selected of a and d, and of b, where nothing is said, by how many numbers a word is."""
+_BYTES, _NO_WORD = {"b": 1, "h": 2, "w": 4}, np.zeros((1, 1), np.uint32)
+_SELECTABLE = (r"b[0-3]|h[01]",) * 2, (r"h1?0?", r"h[0-3]{2}"), (r"b(?=.)3?2?1?0?", r"b[0-7]{4}")
+_SINGLE, _PAIRS, _FOURS = (
+    {"dtype": _WORD, "second": "add min max", "cmp": " ".join(COMPARE), "selects": selects}
+    for selects in _SELECTABLE
+)
+_BY_TWO = "vadd2 vsub2 vabsdiff2 vmin2 vmax2 vavrg2"
+_KINDS, _TWO, _THREE = ".dtype.atype.btype", " d:u32, a:u32, b:u32", " d:u32, a:u32, b:u32, c:u32"
 
 
-@op(_PACKED, ".dtype.atype.btype{.sat} d:u32, a:u32, b:u32, c:u32",
-    ".dtype.atype.btype{.add} d:u32, a:u32, b:u32, c:u32", **_BY_PARTS)  # fmt: skip
-@op("vset2 vset4", ".atype.btype.cmp{.add} d:u32, a:u32, b:u32, c:u32", **_BY_PARTS)
-def _by_parts(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
-    """Compute with all halves or bytes of words (video); .add sums them up, onto c."""
-    width = 4 // int(q["op"][-1])
-    x, y = (
-        parts(word, f"{'i' if kind[0] == 's' else 'u'}{width}").astype(np.int64)
-        for word, kind in ((a, q["atype"]), (b, q["btype"]))
-    )
-    found = COMPARE[q["cmp"]](x, y) if q["cmp"] else _VIDEO[q["op"][:-1]](x, y)
-    if q["add"]:
-        return (found.sum(axis=-1) + c).astype(np.uint32)
+@op("vadd vsub vabsdiff vmin vmax", f"{_KINDS}{{.sat}}{_TWO}",
+    f"{_KINDS}{{.sat}}{{.second}}{_THREE}", **_SINGLE)  # fmt: skip
+@op("vset", f".atype.btype.cmp{_TWO}", f".atype.btype.cmp{{.second}}{_THREE}", **_SINGLE)
+@op("vmad", f"{_KINDS}{{.po}}{{.sat}}{{.scale}}{_THREE}", scale="shr7 shr15", **_SINGLE)
+@op("vshr", f".dtype.atype.u32{{.sat}}.mode{_TWO}",
+    f".dtype.atype.u32{{.sat}}.mode{{.second}}{_THREE}", **_SINGLE)  # fmt: skip
+# The page does not say how many bits of a left shift are clamped or compared.
+@op("vshl", f".dtype.atype.u32.mode{_TWO}", f".dtype.atype.u32.mode{{.add}}{_THREE}", **_SINGLE)
+@op(_BY_TWO, f"{_KINDS}{{.sat}}{_THREE}", f"{_KINDS}{{.add}}{_THREE}", **_PAIRS)
+@op(_BY_TWO.replace("2", "4"), f"{_KINDS}{{.sat}}{_THREE}", f"{_KINDS}{{.add}}{_THREE}", **_FOURS)
+@op("vset2", f".atype.btype.cmp{{.add}}{_THREE}", **_PAIRS)
+@op("vset4", f".atype.btype.cmp{{.add}}{_THREE}", **_FOURS)
+def _video(q: Qualifiers, a: Values, b: Values, c: Values = _NO_WORD) -> Any:
+    """Compute with numbers of words; sum them up onto c, or put them in place of parts of c."""
+    name = q["op"].rstrip("24")
+    count = int(q["op"][len(name) :] or 1)
+    first, second = _USUAL[count]
+    if count > 1:
+        a = b = _pair(a, b)
+    x, y = _numbers(a, q["atype"], q["a"] or first), _numbers(b, q["btype"], q["b"] or second)
+    signed = q["dtype"] == "s32"
+    if q["mode"]:
+        y = np.minimum(y, 32) if q["mode"] == "clamp" else y & 31
+    if name == "vmad":
+        signed = "s32" in (q["atype"], q["btype"])
+        found = x * y + _numbers(c, "s32" if signed else "u32", "w0") + (q["po"] != "")
+        # 64 bits hold every sum, with a sign or without one.
+        found = found if signed else found.view(np.uint64)
+        found = found >> found.dtype.type(int(q["scale"][3:] or 0))
+    else:
+        found = COMPARE[q["cmp"]](x, y).astype(np.int64) if q["cmp"] else _VIDEO[name](x, y)
+    target = q["d"] or first
+    width, places = _BYTES[target[0]], [int(digit) for digit in target[1:]]
     if q["sat"]:
-        limits = np.iinfo(f"{'i' if q['dtype'] == 's32' else 'u'}{width}")
+        limits = np.iinfo(f"{'i' if signed else 'u'}{width}")
         found = np.clip(found, limits.min, limits.max)
-    return found.astype(f"u{width}").view(np.uint32)[..., 0]
+    if count > 1:
+        found = found[..., places]
+    if second := q["second"] or q["add"]:
+        # What was not clamped is a number of 33 bits with a sign.
+        total = found.sum(axis=-1, keepdims=True) << 31 >> 31
+        result = (LINEAR | ORDERED)[second](total, _numbers(c, q["dtype"], "w0"))
+        return result[..., 0].astype(np.uint32)
+    shape = np.broadcast_shapes(found.shape[:-1], c.shape)
+    result = parts(np.broadcast_to(c, shape), f"u{width}").copy()
+    result[..., places] = found.astype(f"u{width}")
+    return result.view(np.uint32)[..., 0]
+
+
+def _numbers(words: Values, kind: str, selected: str) -> Any:
+    """Return the numbers selected of words, the lowest first, along an axis of their own."""
+    given = parts(words, f"{'i' if kind == 's32' else 'u'}{_BYTES[selected[0]]}")
+    return given[..., [int(digit) for digit in selected[:0:-1]]].astype(np.int64)

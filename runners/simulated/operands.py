@@ -3,7 +3,7 @@
 Here is, too, where variables lie, and what they hold when a launch begins.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,6 +15,7 @@ from runners.simulated.syntax import (
     Address,
     Function,
     ImmediateText,
+    Initial,
     InstructionText,
     Name,
     Operand,
@@ -92,8 +93,8 @@ def _behind(end: int, variable: Variable, space: Space) -> int:
 class Statics:
     """The variables of one kernel that exist once for a block or a module, if they are used."""
 
-    def __init__(self, base: int, functions: Collection[str]) -> None:
-        self.base, self.functions = base, functions
+    def __init__(self, module: TextScope, base: int, functions: Mapping[str, int]) -> None:
+        self._module, self.base, self.functions = module, base, functions
         self._locations: dict[Variable, Location] = {}
         self._ends = dict.fromkeys((Space.SHARED, Space.CONST, Space.GLOBAL), 0)
 
@@ -111,7 +112,25 @@ class Statics:
             self._ends[space] = offset + variable.size
             found = Location(space, self._start(space) + offset)
         self._locations[variable] = found
+        for value in variable.initial:
+            self._initial(variable, value)  # may place other variables
         return found
+
+    def _initial(self, variable: Variable, value: Initial) -> int:
+        """Return an initial value as a number: addresses lie where their variables do."""
+        width = TYPE_BITS[variable.type]
+        if isinstance(value, ImmediateText):
+            if value.float_bits and width < 16:
+                refuse(TrapKind.UNSUPPORTED, variable.line, f"a float in {variable.name}")
+            return _float_bits(value, width) if value.float_bits else value.value
+        name = value.base if isinstance(value, Address) else value.text
+        if name in self.functions:
+            return self.functions[name]
+        found = self._module.find(name)
+        if not isinstance(found, Variable):
+            refuse(TrapKind.UNSUPPORTED, variable.line, f"the address of {name} as a value")
+        space, offset = self.location(found)
+        return offset + value.offset + (WINDOWS[space] if isinstance(value, Address) else 0)
 
     def _start(self, space: Space) -> int:
         return self.base + (VARIABLES_BASE if space is Space.GLOBAL else 0)
@@ -135,10 +154,7 @@ class Statics:
             refuse(TrapKind.PARSE, variable.line, said)
         held = bytearray()
         for value in variable.initial:
-            if isinstance(value, Name) or (value.float_bits and width < 2):
-                said = f"the initial value of {variable.name}"
-                refuse(TrapKind.UNSUPPORTED, variable.line, said)
-            number = _float_bits(value, 8 * width) if value.float_bits else value.value
+            number = self._initial(variable, value)
             held += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
         return bytes(held)
 
@@ -249,9 +265,7 @@ class OperandReader:
         """Return the register of this name."""
         found = self.instruction.scope.find(name)
         if not isinstance(found, RegisterText):
-            # What video instructions select of a register stands behind a dot.
-            kind = TrapKind.UNSUPPORTED if "." in name else TrapKind.PARSE
-            refuse(kind, self.line, f"{name} is not declared")
+            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         return found
 
     def width(self, name: str) -> int:
@@ -332,7 +346,7 @@ class OperandReader:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
             if name in self.frame.statics.functions:
-                self.unsupported(f"the address of the function {name}")
+                return FromRegister((self.frame.statics.functions[name], bits))
             found = self.register(name)
         key, has = self._key(name, found, bits, wider), TYPE_BITS[found.type]
         if operand.offset:

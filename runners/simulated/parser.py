@@ -21,6 +21,7 @@ from runners.simulated.syntax import (
     Function,
     Group,
     ImmediateText,
+    Initial,
     InstructionText,
     KernelText,
     Name,
@@ -65,8 +66,8 @@ _NUMBER = re.compile(rf"(?!{_FLOAT.pattern})[0-9][0-9a-zA-Z]*")
 _INTEGER = re.compile(
     r"(?:0[xX](?P<_16>[0-9a-fA-F]+)|0[bB](?P<_2>[01]+)|(?P<_8>0[0-7]*)|(?P<_10>[1-9][0-9]*))U?"
 )
-_SIGN = re.compile(r"[-+~]")
-_OPERATOR = re.compile(r"<<|>>|[-+*/&|^]|%(?![\w$])")
+_SIGN = re.compile(r"[-+~]|!(?!=)")
+_OPERATOR = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/&|^<>]|%(?![\w$])")
 # An operand without parentheses: no comma that divides a list is inside of one.
 _ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
 _LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
@@ -126,11 +127,19 @@ def _quotient(a: int, b: int) -> int:
 
 
 # From the loosest to the tightest, as in C (PTX ISA 4.5.4). A remainder is that of unsigned numbers
-# (4.5.6); ptxas 11.7 to 13.5 have it so. What compares and decides is left out.
+# (4.5.6); ptxas 11.7 to 13.5 have it so.
 _BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (0, lambda a, b: bool(a or b)),
+    "&&": (1, lambda a, b: bool(a and b)),
     "|": (2, operator.or_),
     "^": (3, operator.xor),
     "&": (4, operator.and_),
+    "==": (5, operator.eq),
+    "!=": (5, operator.ne),
+    "<": (6, operator.lt),
+    "<=": (6, operator.le),
+    ">": (6, operator.gt),
+    ">=": (6, operator.ge),
     "<<": (7, lambda a, b: a << min(b & _MASK, _BITS)),
     ">>": (7, lambda a, b: a >> min(b & _MASK, _BITS)),
     "+": (8, operator.add),
@@ -141,7 +150,7 @@ _BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
 }
 _NOTHING = TextScope()
 _UNARY: dict[str, Callable[[int], int]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+    "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": operator.not_,
 }  # fmt: skip
 
 
@@ -211,6 +220,11 @@ class _Reader:
                 break
             self.take(_OPERATOR)
             value = _wrapped(int(compute(value, self.expression(tightness + 1))))
+        if not level and self.accept("?"):
+            chosen = self.expression()
+            self.expect(":")
+            other = self.expression()
+            value = chosen if value else other
         return value
 
     def _primary(self) -> int:
@@ -271,7 +285,7 @@ class _Reader:
             return Pair(value, second) if isinstance(second, Name) else self.unexpected()
         return value
 
-    def initials(self) -> tuple[Name | ImmediateText, ...]:
+    def initials(self) -> tuple[Initial, ...]:
         """Take the values of an initialiser, flat."""
         if self.stands("}"):
             return ()
@@ -279,9 +293,12 @@ class _Reader:
             return tuple(chain(*self.sequence(self.initials, "}")))
         if self.accept("generic"):
             self.expect("(")
-            self.value()
+            value = self.value()
             self.expect(")")
-            return (Name("generic", self.expression() if self.stands("+-") else 0),)
+            if not isinstance(value, Name):
+                self.unexpected()
+            offset = self.expression() if self.stands("+-") else 0
+            return (Address(value.text, value.offset + offset),)
         return (self.value(),)
 
     def here(self) -> int:
@@ -485,7 +502,7 @@ class _Reader:
 
     def _label(self, scope: TextScope, match: re.Match[str], index: int) -> None:
         name = match[1]
-        if match[2] == ".branchtargets":
+        if match[2] in (".branchtargets", ".calltargets"):
             given = () if self.accept(";") else self.sequence(self.operand, ";")
             parts = given[0].parts if given and isinstance(given[0], VectorText) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))

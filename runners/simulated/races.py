@@ -50,6 +50,10 @@ _SUM = re.compile(
 )
 """Atomic operations of integers, and, of atom, the register that gets what was there before."""
 _NAME = re.compile(r"[%\w$]+")
+_COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\s+(?P<left>\d+))")
+"""Ends of groups of asynchronous copies, and waits for all, or all but the last groups of a thread
+(PTX ISA 9.7.9.25.3.2, 9.7.9.25.3.3).
+"""
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
@@ -166,9 +170,10 @@ class _Shadow:
 
     def __init__(self, size: int) -> None:
         self.written, self.read = _Group(size), _Group(size)
-        # Which atomic operation wrote it, 0 where a store did whose value is told; what was stored
-        # last; what somebody touched, wrote, and read who said that nobody writes it.
-        self.sums = np.zeros(size, np.int64)
+        # Which atomic operation wrote it, 0 where a store did whose value is told; group of the
+        # asynchronous copy to it that may be on its way, counted from 1; what was stored last; what
+        # somebody touched, wrote, and read who said that nobody writes it.
+        self.sums, self.copying = np.zeros((2, size), np.int64)
         self.values = np.zeros(size, np.uint64)
         self.touched, self.changed, self.kept = np.zeros((3, size), np.bool_)
 
@@ -208,6 +213,7 @@ class WatchedMemory(Memory):
         self._per_block = _PLACES * warps.per_block
         self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
+        self._groups = np.ones(_PLACES * warps.indices.size, np.int64)  # of each next copy
         self._shadows: dict[int, _Shadow] = {}  # by segments, as what follows
         self._marks: dict[int, Flags] = {}  # what depends on approximate instructions
         self._sums: dict[str, int] = {}
@@ -226,12 +232,14 @@ class WatchedMemory(Memory):
         operation = step.operation
         if operation is None:
             return step
-        members = step.members
+        members, copies = step.members, _COPIES.match(step.text)
 
         def run(warps: WarpState, mask: Mask) -> None:
             self._step = step
             if members is None:
                 operation(warps, mask)
+                if copies:
+                    self._end_copies(copies, mask)
                 return
             _check_members(warps, members(warps), mask)
             registers = warps.registers
@@ -258,6 +266,20 @@ class WatchedMemory(Memory):
             last[:LANES] = np.where(there, arrived[:LANES], last[:LANES])
             last[LANES] = last[:LANES].min(axis=0)
             self._waited.reshape(-1, _PLACES)[indices] = last.T
+
+    def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
+        """Take note that threads end a group of asynchronous copies, or that copies are there."""
+        those = self._threads()[self._warps.all_of(mask)]
+        if found["ends"]:
+            self._groups[those] += 1
+            return
+        there = np.full(self._groups.size, -1)
+        left = found["left"]
+        there[those] = _NOBODY if left is None else self._groups[those] - int(left)
+        for shadow in self._shadows.values():
+            (where,) = np.nonzero(shadow.copying)
+            done = shadow.copying[where] < there[shadow.written.low[where]]
+            shadow.copying[where[done]] = 0
 
     def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""
@@ -295,8 +317,12 @@ class WatchedMemory(Memory):
             self._refuse(access, (shadow.kept if writes else shadow.changed)[where], said)
         shadow.kept[where] |= is_kept
         shadow.changed[where] |= writes
+        said = "an asynchronous copy that nobody waited for may still write"
+        self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
             self._write(shadow, access)
+            if text.startswith("cp.async"):
+                shadow.copying[where] = self._groups[access.thread]
             return
         if segment.owner is Owner.BLOCK:
             empty = shadow.written.low[where] == _NOBODY

@@ -16,7 +16,7 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import product
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,7 @@ LANE_BITS = np.uint64(1) << LANE_NUMBERS.astype(np.uint64)
 QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
 _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 _TYPE = re.compile(r"(?:[busf]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred")
+_MOST_WORDS = 6  # of an opcode whose orders are tried
 
 
 class Qualifiers(dict[str, Any]):
@@ -98,16 +99,18 @@ class ScalarOp:
     `otherwise` is what the ISA permits as well. `needs` has the lowest architecture by the type of
     an element, where that is above sm_70; `until` the one from which on there is no such
     instruction since PTX ISA 6.4 (9.7.9.6, 9.7.13.9). `classes` are the words that may stand for a
-    name, with blanks between.
+    name, with blanks between. `selects` has patterns of what an instruction may select of d, and of
+    a and b, as `%r1.b0`: qualifiers by the operand's name.
     """
 
     def __init__(
         self, syntax: str, compute: Compute, *, needs: Mapping[str, int] | None = None,
         until: int | None = None, lanes: bool = False, otherwise: Compute | None = None,
-        **classes: str,
+        selects: tuple[str, str] | None = None, **classes: str,
     ) -> None:  # fmt: skip
         self._computes = compute, otherwise or compute
         self._needs, self._lanes, self.until = needs or {}, lanes, until
+        self._selects = selects
         self.opcode, _, listed = syntax.partition(" ")
         self.stem = re.split(r"[.{]", self.opcode)[0]
         self.classes = _CLASSES | classes
@@ -173,6 +176,10 @@ class ScalarOp:
                     seen.append(slot.dtype)
                 continue
             operand, wide = given.pop(0), slot.mark == "+"
+            if self._selects and slot.name in "dab" and isinstance(operand, Name):
+                register, _, part = operand.text.rpartition(".")
+                if register and re.fullmatch(self._selects[slot.name != "d"], part):
+                    operand, q = Name(register), Qualifiers(q, **{slot.name: part})
             if slot.is_target:
                 key, bits = operands.destination(operand, slot.bits, wider=wide), slot.bits
                 if wide and isinstance(operand, Name) and key != SINK:
@@ -293,11 +300,15 @@ def ops(syntax: str, computes: Mapping[str, Compute], **options: Any) -> None:
 def rows_of(opcode: str) -> tuple[tuple[ScalarOp, Qualifiers, list[OperandSlot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     stem, *given = opcode.split(".")
-    # As headers have min.s16x2.relu, with types last, too.
-    for words in (given, sorted(given, key=lambda word: _TYPE.fullmatch(word) is not None)):
+    rows = _BY_STEM.get(stem, [])
+    types = [word for word in given if _TYPE.fullmatch(word)]
+    last = next((word for word in reversed(given) if word in TYPE_BITS), "")
+    # As ptxas reads them, in every order that leaves types in theirs: headers have min.s16x2.relu.
+    for words in permutations(given) if rows and len(given) <= _MOST_WORDS else [given]:
+        if [word for word in words if _TYPE.fullmatch(word)] != types:
+            continue
         opcode, found = ".".join((stem, *words)), []
-        last = next((word for word in reversed(words) if word in TYPE_BITS), "")
-        for row in _BY_STEM.get(stem, []):
+        for row in rows:
             if match := row.pattern.fullmatch(opcode):
                 named = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
                 q = Qualifiers({"op": stem, "type": last} | named)

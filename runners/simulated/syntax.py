@@ -123,6 +123,8 @@ class Group:
 
 
 Operand = Name | ImmediateText | Address | VectorText | Pair | Group
+Initial = Name | ImmediateText | Address
+"""An initial value; `generic(name)` is an address."""
 
 
 class RegisterText(NamedTuple):
@@ -143,7 +145,7 @@ class Variable:
     type: str
     alignment: int  # bytes
     size: int  # bytes; 0 for an array whose size the launch decides
-    initial: tuple[Name | ImmediateText, ...] = ()  # of its first elements; the others are zero
+    initial: "tuple[Initial, ...]" = ()  # of its first elements; the others are zero
 
 
 @lru_cache(maxsize=1 << 14)

@@ -455,6 +455,11 @@ _WORDS: dict[str, Callable[[WarpState], Any]] = {
     "cluster_nctarank": lambda _: 1,
     # What a driver puts there (10, %envreg).
     **dict.fromkeys([f"envreg{number}" for number in range(32)], lambda w: 0 - w.otherwise),
+    # Shared memory of the system (10, %reserved_smem_offset): above all that a block may have.
+    **dict.fromkeys(
+        [f"reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")],
+        lambda w: (1 << 30) + w.otherwise,
+    ),
 }
 _WORDS |= {f"{n}clusterid.{axis}": _WORDS[f"{n}ctaid.{axis}"] for n in ("", "n") for axis in "xyz"}
 _LONG: dict[str, Callable[[WarpState], Any]] = {
@@ -477,8 +482,8 @@ SPECIAL: dict[str, tuple[int, Callable[[WarpState], Values]]] = {
 }  # fmt: skip
 """Bits of each, and what fetches it: a number for each warp, or one for each lane."""
 UNKNOWN = re.compile(
-    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size|reserved_smem_offset_\w+"
-    r"|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
+    r"%(?:pm[0-7](?:_64)?|(?:total|aggr)_smem_size|current_graph_exec"
+    r"|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
 )
 """Names of special registers that exist and are not simulated (PTX ISA 10)."""
 

@@ -119,8 +119,8 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
         or (*known.row_stores, *known.transpositions)
     )
     if focus.form is None and not anything:
-        where = f"--target {module.target.name} --ptx-version {module.version}"
-        raise UsageError(f"{module} has none of the given forms; `warpfuzz isa {where}` lists them")
+        said = f"`warpfuzz isa --target {module.target.name}` lists those that it has"
+        raise UsageError(f"{module} has none of the given forms; {said}")
 
     def drawn(data: ConjectureData) -> Program:
         builder = Builder(data, known, everything(module), focus, module)

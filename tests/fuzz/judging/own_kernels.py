@@ -366,6 +366,16 @@ own(
 )
 
 own(
+    "counted",
+    """and.b32 %r0, %x, 1;; setp.eq.u32 %p0, %r0, 1;; setp.lt.u32 %p1, %t, 64;; @%p1 bra N;;
+    add.u32 %x, %x, 9;; N:;; bar.red.popc.u32 %r1, 0, %p0;; barrier.red.and.pred %p2, 0, 96, !%p0;;
+    @%p1 bar.sync 1, 96;; @!%p1 bar.sync 1, 96;;
+    barrier.cta.red.or.aligned.pred %p3, 1, %p0;; selp.u32 %r2, 256, 0, %p2;;
+    selp.u32 %r3, 512, 0, %p3;; add.u32 %y, %r1, %r2;; add.u32 %y, %y, %r3;;
+    add.u32 %y, %y, %x;;""",
+    lambda x: u32(x + 9 * (np.arange(x.shape[1]) >= 64) + counted(x & 1)[:, None]),
+)
+own(
     "leader",
     """elect.sync %r0|%p0, -1;; activemask.b32 %r1;; mov.u32 %r2, %clock;; setp.eq.u32 %p1, %r1, 0;;
     @%p1 mov.u32 %x, 7;; shr.u32 %r3, %t, 5;; mad.lo.u32 %r4, %r3, 4, %tile;;
@@ -446,6 +456,10 @@ def bytes_of(x: Words) -> Words:
     t = np.arange(x.shape[1])
     spread = np.repeat(groups, 4, axis=1)
     return u32((t & 0xFF) << 24 | spread[..., 1] << 16 | spread[..., 2] << 8 | spread[..., 3])
+
+
+def counted(odd: np.ndarray) -> Words:
+    return (odd.sum(1, dtype=np.uint32) + 256 * ~odd.any(1) + 512 * odd.any(1)).astype(np.uint32)
 
 
 def four(x: np.ndarray) -> Words:

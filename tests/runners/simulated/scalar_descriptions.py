@@ -122,4 +122,32 @@ def video_cases() -> dict[str, tuple[tuple[int, ...], int, Callable[..., int]]]:
         for given in ("u32", "s32"):
             line = f"{name}{count}.{given}.{'.'.join(kinds)}.add %o, %a, %b, %c;"
             cases[line] = ((32,) * 3, 32, summed(f, tuple(kinds), 32 // count))
-    return cases
+    return cases | SELECTED_CASES
+
+
+def signed(word: int, bits: int = 32) -> int:
+    return (word & (1 << bits) - 1) - (word >> bits - 1 & 1) * (1 << bits)
+
+
+THREE = (32,) * 3
+SELECTED_CASES: dict[str, tuple[tuple[int, ...], int, Callable[..., int]]] = {
+    "vadd.s32.u32.s32.sat %o, %a.b3, %b;": (
+        (32, 32), 32, lambda x, y: min((x >> 24) + signed(y), (1 << 31) - 1),
+    ),
+    "vsub.u32.s32.u32 %o.b2, %a.h1, %b.b0, %c;": (
+        THREE, 32,
+        lambda x, y, z: z & ~0xFF0000 | (signed(x >> 16, 16) - (y & 0xFF) & 0xFF) << 16,
+    ),
+    "vabsdiff.u32.u32.u32.max %o, %a, %b, %c;": (THREE, 32, lambda x, y, z: max(abs(x - y), z)),
+    "vset.s32.u32.ge.add %o, %a, %b, %c;": (THREE, 32, lambda x, y, z: z + (signed(x) >= y)),
+    "vshr.u32.s32.u32.wrap %o, %a, %b;": ((32, 32), 32, lambda x, y: signed(x) >> y % 32),
+    "vshl.u32.u32.u32.clamp %o, %a, %b;": ((32, 32), 32, lambda x, y: x << min(y, 32)),
+    "vmad.u32.u32.s32.po.shr7 %o, %a, %b.h0, %c;": (
+        THREE, 32, lambda x, y, z: x * signed(y, 16) + signed(z) + 1 >> 7,
+    ),
+    "vadd4.u32.u32.u32 %o.b30, %a.b7016, %b.b5540, %c;": (
+        THREE, 32,
+        lambda x, y, z: z & 0xFFFF00 | ((y >> 24) + (y >> 8) & 0xFF) << 24
+        | ((y >> 16) + x & 0xFF),
+    ),
+}  # fmt: skip

@@ -61,6 +61,7 @@ def single(number: float) -> int:
 
 
 CALL = "{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], 0; st.param.b64 [b], 0;"
+INDIRECT = "mov.u64 %d1, more; setp.lt.u32 %p0, %t, 9; @%p0 mov.u64 %d1, less;"
 KERNELS: dict[str, tuple[str, str, Callable[[int], int]]] = {
     "an assertion that holds": (
         "sm_80",
@@ -125,6 +126,17 @@ KERNELS: dict[str, tuple[str, str, Callable[[int], int]]] = {
         "atom.acq_rel.global.gpu.max.u32 %r1, [%o], %r1; red.relaxed.gpu.global.add.u32 [%o], 1;",
         lambda _: 7,
     ),
+    "a call of what a list names": (
+        "sm_80", f"{INDIRECT} LIST: .calltargets more, less; call (%r1), %d1, (%t), LIST;"
+        "st.global.u32 [%o], %r1;",
+        lambda i: (i - 7 if i < 9 else i + 7) & 0xFFFF_FFFF,
+    ),
+    "a call through a table": (
+        "sm_80", "and.b32 %r1, %t, 1; mul.wide.u32 %d1, %r1, 8; mov.u64 %d2, table; add.u64 %d2, "
+        "%d2, %d1; ld.global.u64 %d1, [%d2]; KIND: .callprototype (.reg .b32 _) _ (.reg .b32 _);"
+        "call (%r1), %d1, (%t), KIND; st.global.u32 [%o], %r1;",
+        lambda i: (i - 7 if i % 2 else i + 7) & 0xFFFF_FFFF,
+    ),
 }  # fmt: skip
 
 
@@ -141,14 +153,10 @@ STOPPED = {
         "sm_80", "{ .param .b64 a; .param .b32 b; call.uni __assertfail, (a, a, b, a, a); }",
         TrapKind.STOPPED, "an assertion of the kernel fails",
     ),
-    "an address of a function": ("sm_80", "mov.u64 %d1, more;", TrapKind.UNSUPPORTED,
-                                 "the address of the function more"),
-    "a call of an address": ("sm_80", "call (%r1), %d0, (%t);", TrapKind.UNSUPPORTED,
-                             "there is no function %d0"),
-    "a table of addresses": ("sm_80", "ld.global.u64 %d1, [table];", TrapKind.UNSUPPORTED,
-                             "the initial value of table"),
-    "a part of a register": ("sm_80", "vadd4.u32.u32.u32 %r1, %r1.b0123, %r1, %r1;",
-                             TrapKind.UNSUPPORTED, "b0123"),
+    "an address of no function": (
+        "sm_80", "KIND: .callprototype (.reg .b32 _) _ (.reg .b32 _); call (%r1), %d0, (%t), KIND;",
+        TrapKind.STOPPED, "at which no function begins",
+    ),
     "sums that meet": ("sm_80", "ld.param.u64 %o, [io]; red.global.add.f32 [%o], 0f3f800000;",
                        TrapKind.RACE, "no common barrier"),
     "an exchange that went": ("sm_80", "shfl.bfly.b32 %r1, %t, 1, 31;", TrapKind.ILLEGAL,
@@ -179,6 +187,7 @@ def test_what_cannot_be_run_is_a_sentence(what: str) -> None:
     [
         "mov.u32 %r1, %envreg3;",
         "{ .param .b32 r; .param .b64 a; call.uni (r), vprintf, (a, a); ld.param.b32 %r1, [r]; }",
+        "mov.u64 %d1, more; cvt.u32.u64 %r1, %d1;",
         "atom.global.add.f32 %f1, [%o], 0f00000001; ld.global.u32 %r1, [%o];",
     ],
 )

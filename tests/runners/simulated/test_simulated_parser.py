@@ -44,7 +44,7 @@ def test_floating_point_constants_carry_their_bits() -> None:
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("17 % 5", 2), ("1 + 2 * 3 << 1 | 1", 15),
+        ("17 % 5", 2), ("1 + 2 * 3 << 1 | 1", 15), ("1 > 2 ? 3 : 4", 4),
         # A quotient has a sign, and a remainder has none: what ptxas 13.5 stores, 2026-11-23.
         ("(-7) / 2", -3), ("7 / (-2)", -3), ("(-7) / (-2)", 3), ("0 / (-5)", 0),
         ("(-7) % 2", 1), ("7 % (-2)", 7), ("(-7) % (-2)", -7), ("(-9) % 5", 2),

@@ -224,6 +224,36 @@ def test_shared_memory_that_nobody_wrote_is_no_value() -> None:
         run(NEIGHBOUR, KEEP)
 
 
+def test_a_copy_that_nobody_waited_for_is_not_read() -> None:
+    copy = "cp.async.ca.shared.global [%r7], [%rd1], 4;"
+    wait = "cp.async.wait_all;"
+    after = run(copy, wait, "bar.sync 0;", NEIGHBOUR, KEEP)
+    assert np.array_equal(after[:128], np.arange(128) ^ 1)
+    for line in ("ld.shared.u32 %r9, [%r7];", "st.shared.u32 [%r7], 0;", copy):
+        with pytest.raises(SimulatedTrap, match="asynchronous copy"):
+            run(copy, line, KEEP)
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_wait_for_groups_of_copies_leaves_the_last_ones_under_way(left: int) -> None:
+    """Three copies of a thread, of which the third has no end of its group yet."""
+    copies = [
+        f"cp.async.ca.shared.global [%r7+{at}], [%rd1], 4;{end}"
+        for at, end in ((0, "cp.async.commit_group;"), (1024, "cp.async.commit_group;"), (2048, ""))
+    ]
+    for number in range(3):
+        lines = (
+            *copies, f"cp.async.wait_group {left};", "bar.sync 0;",
+            NEIGHBOUR.replace("[%r8]", f"[%r8+{1024 * number}]"), KEEP,
+        )  # fmt: skip
+        if number < 2 - left:
+            after = run(*lines, grid=(1, 1, 1), block=(128, 1, 1))
+            assert np.array_equal(after[:128], np.arange(128) ^ 1)
+        else:
+            with pytest.raises(SimulatedTrap, match="asynchronous copy"):
+                run(*lines, block=(96, 1, 1))
+
+
 def test_threads_at_barriers_of_different_numbers_wait_for_ever() -> None:
     lines = ("setp.lt.u32 %p0, %r0, 32;", "@%p0 bar.sync {};", "@!%p0 bar.sync {};",
              "xor.b32 %r9, %r4, 1;", KEEP)  # fmt: skip
