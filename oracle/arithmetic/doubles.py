@@ -257,14 +257,14 @@ def _chain(
     """Add the products to `total`, tile by tile in the way that the operands allow."""
     fused, tiles = rule.multiply_add.value == "fused", total.shape[2]
     ordinary = np.zeros(tiles, np.bool_)
-    if fused and rounding == "rn":
+    if fused:
         ordinary = _are_ordinary(left, right, total, scratch)
     usual, other = np.flatnonzero(ordinary), np.flatnonzero(~ordinary)
     if usual.size == tiles:
-        _fused_chain(left, right, total, scratch)
+        _fused_chain(left, right, total, rounding, scratch)
     elif usual.size:
         sums = total.take(usual, -1)
-        _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, scratch)
+        _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, rounding, scratch)
         total[..., usual] = sums
     one = decoded(np.full((1, 1, 1), _ONE, np.uint64))
     how: dict[str, Any] = {"rounding": rounding, "nan": rule.nan.value}
@@ -305,47 +305,75 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
     return ordinary
 
 
-def _fused_chain(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> None:
-    """Add the products to `total`, to nearest, where nothing is special or can become so."""
+def _fused_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
+    """Add the products to `total`, where nothing is special or can become so."""
+    mode, a = rounding, left.view(np.float64)
+    if rounding == "rm":  # -(-a b - c), rounded upward
+        mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
+        total ^= _SIGN
     # The elements, and the parts of at most 26 bits that they are sums of.
     rows, columns = (
         (values, *split(values, out=[
             scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl"
         ]))
-        for name, values in (("a", left.view(np.float64)), ("b", right.view(np.float64)))
+        for name, values in (("a", a), ("b", right.view(np.float64)))
     )  # fmt: skip
     c, (depth, m, tiles) = total.view(np.float64), left.shape
     size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
     for row in range(0, m, size):
         block = slice(row, row + size)
         sums = c[block]
-        arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(4)]
+        arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(5)]
         for k in range(depth):
             x, y = [part[k, block, None] for part in rows], [part[k, None] for part in columns]
-            sums = _step(x, y, sums, arrays)
+            sums = _step(x, y, sums, mode, arrays)
         if depth % 2:  # sums alternate between two arrays
             c[block] = sums
+    if rounding == "rm":
+        total ^= _SIGN
 
 
-def _step(x: list[Floats], y: list[Floats], c: Floats, arrays: list[Floats]) -> Floats:
+def _step(x: list[Floats], y: list[Floats], c: Floats, mode: str, arrays: list[Floats]) -> Floats:
     """Return sums and the products of split factors added; `c` becomes a working array."""
-    p, e, s, free = arrays
+    p, e, s, free, rest = arrays
     with conversions.small_buffer():
         np.multiply(x[0], y[0], out=p)
         conversions.product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
     s, t = two_sum(p, c, out=(s, c, free))
     v = np.add(t, e, out=p)
-    # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
-    words = v.reshape(-1).view(np.uint32)
-    near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
-    result = np.add(s, v, out=p)
+    if mode == "rn":
+        # s + v may lie midway between doubles where v has 4 bits, and so a lower word of 0.
+        words, spare = v.reshape(-1).view(np.uint32), 0
+        near = None if words.min() else np.flatnonzero(words[_LOWER::2] == 0)
+        result = np.add(s, v, out=p)
+    else:
+        result, spare = np.add(s, v, out=free), 3
+        near = _step_away(result, s, v, mode, rest)
     if near is not None:
-        _settle(result, near, s, t, e)
-    arrays[0] = c
+        _settle(result, near, s, t, e, mode)
+    arrays[spare] = c
     return result
 
 
-def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats) -> None:
+def _step_away(result: Floats, s: Floats, v: Floats, mode: str, rest: Floats) -> Places | None:
+    """Go from the nearest sums to those of rz or rp; return where they were exact."""
+    added = np.subtract(result, s, out=rest)  # as if it were v
+    below, exact, negative = added < v, added == v, result < 0.0
+    steps = below.view(np.int8)
+    if mode == "rz":
+        np.equal(below, negative, out=below)  # toward zero, or exact
+        np.greater(below, exact, out=below)
+        np.negative(steps, out=steps)
+    else:
+        # Upward is away from zero for positive numbers, and toward it for negative ones.
+        negative &= below
+        steps -= 2 * negative.view(np.int8)
+    pattern = result.view(np.int64)
+    pattern += steps
+    return np.flatnonzero(exact) if np.count_nonzero(exact) else None
+
+
+def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
     """Round s + t + e once, where that may not have been done; zeros get the sign of s."""
     flat = result.reshape(-1)
     s, t, e = (part.reshape(-1).take(at) for part in (s, t, e))
@@ -354,4 +382,4 @@ def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats) -> None
     inexact = np.flatnonzero((t != 0.0) & (e != 0.0))
     if inexact.size:
         rest = odd_sum(t[inexact], e[inexact])
-        flat[at[inexact]] = s[inexact] + rest
+        flat[at[inexact]] = conversions.rounded_sum(s[inexact], rest, mode)
