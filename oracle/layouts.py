@@ -62,18 +62,27 @@ def rows_met(form: Form, metadata: NDArray[np.uint32], selector: int) -> NDArray
 
 def expanded(
     form: Form, a: NDArray[Any], metadata: NDArray[np.uint32], selector: int
-) -> NDArray[np.int16]:
+) -> NDArray[Any]:
     """Return the A of integers, (tiles, m, K), of what is stored, (tiles, m, K / 2)."""
-    whole = np.zeros((*a.shape[:2], form.shape.k), np.int16)
-    rows = rows_met(form, metadata, selector)
-    # Two units next to each other may have one index: they are added.
-    unit = 2 if form.a_type.bits == 4 else 1
-    parts = (array.reshape(*a.shape[:2], -1, 2, unit) for array in (rows, a))
-    for at, elements in zip(*(np.moveaxis(part, 3, 0) for part in parts), strict=True):
-        at, elements = (part.reshape(*a.shape[:2], -1) for part in (at, elements))
-        both = np.take_along_axis(whole, at, axis=2) + elements
-        np.put_along_axis(whole, at, both, axis=2)
-    return whole
+    # The places of four units are the digits of a word, 16 bits each, to which each unit is added
+    # where its index says. A digit of 4-bit elements is two of 8 bits.
+    lane, bit = np.divmod(index_bits(form, selector), 32)
+    shift = metadata.take(lane, axis=1)
+    shift >>= bit.astype(np.uint32)
+    shift &= 3
+    shift <<= 4
+    digit: np.dtype[Any] = np.dtype("<i2")
+    units = a.astype(np.int64)
+    if form.a_type.bits == 4:
+        digit = np.dtype("<i1")
+        units = units[..., 0::2] + (units[..., 1::2] << 8)
+    units <<= shift
+    words = units[..., 0::2] + units[..., 1::2]
+    # Negative digits borrow from those above, which a half of their range added to each prevents.
+    half = np.full(8 // digit.itemsize, np.iinfo(digit).min, digit).view("<i8")
+    words += half
+    words ^= half
+    return words.astype("<i8", copy=False).view(digit)
 
 
 def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int) -> NDArray[Any]:
