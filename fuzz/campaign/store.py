@@ -134,7 +134,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     screened: Count = 0  # comparisons of screening in idle time
     screened_wrong: Count = 0
     counts: dict[str, Any] = {}  # `nested` counters of the check
-    notes: list[dict[str, Any]] = []  # of campaigns before 2026-11-29
+    notes: list[dict[str, Any]] = []
     coverage: dict[str, Any] = {}
     families: list[FamilyRecord] = []
     tries: dict[str, Count] = {}  # by the key of a family: how often it was to be confirmed

@@ -46,6 +46,7 @@ from fuzz.runner import (
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners import compilers
+from runners.assemblers.disassembly import find_disassembler
 from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
@@ -144,7 +145,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
             failure = error
     status = campaign.status()
     if options.json:
-        output.emit({"summary": summary(status)})
+        for row in (*status.notes, {"summary": summary(status)}):
+            output.emit(row)
     else:
         campaign_report(status, options.corpus).show(output.console())
     if options.report is not None:
@@ -240,8 +242,9 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         from fuzz.checks.compilers import Compilers
 
         return Compilers(
-            choice=choice, members=members, seed=seed, selection=selection, wanted=options.chosen
-        )
+            choice=choice, members=members, seed=seed, selection=selection, wanted=options.chosen,
+            disassembler=find_disassembler(options.disassembler),
+        )  # fmt: skip
     from fuzz.checks.programs import Programs
     from fuzz.screening.examining import IdleScreening
 

@@ -465,6 +465,9 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     yield f"{outcome_words(status)} {took}: {_found(status)}."
     yield sentence(status.nothing_compared or _conclusion(status))
     yield from (Text(sentence(said.plain), style=said.style) for said in apart(status))
+    for note in status.notes:
+        told = ", ".join(f"{name} {value}" for name, value in note.items())
+        yield Text(told, style="odd")
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         yield f"Stored in {corpus}. Replay: {command}"

@@ -77,6 +77,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     "option": ("--resume", "--new"),
     "wanted or '13.0'": ("13.0",),
     "*passed": ("--ptx-pass 'my-pass --opt' --front-end llvm:python3",),
+    "where": ("--target sm_90 --ptx-version 8.0",),
     "*where": ("", "--runner sim --target sm_90"),
     "*status.words.replay": ("", "--ptx-pass my-pass", "--compiler 13.5 --baseline 12.4"),
 }

@@ -282,3 +282,72 @@ def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--compilers", "c", *arguments)
     assert (ended.code, said in ended.err) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def expansions(tmp_path_factory):
+    """Return a home, an nvdisasm of stand-ins for machine code, and a campaign of three versions.
+
+    The stand-in of a version tells the disassembler which instruction it chose; the third version
+    chooses another one than the others, at -O1 and -O3.
+    """
+    home = tmp_path_factory.mktemp("expansions")
+    for number in (1, 2, 3):
+        mark = f"HMMA.{1684 if number < 3 else 16816}"
+        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False, mark=mark)
+    tool = disassembler(
+        home,
+        "mark=$(tail -c +101 a.cubin)\n"
+        "for kernel in kernel form_0 form_1; do\n"
+        'echo ".text.$kernel:"; echo "  /*0000*/  $mark R4, R8, R10, R4 ;"\n'
+        'echo "  /*0010*/  @!P0 $mark R4, R8, R10, R4 ;"; echo "  /*0020*/  MOV R4, RZ ;"\ndone\n',
+    )
+    ended = warpfuzz(
+        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "1,3", "--cases", 8,
+        "--seed", 1, "--only", FORM, "--disassembler", tool, "--json",
+    )  # fmt: skip
+    return home, tool, ended
+
+
+def disassembler(home, answer):
+    """Return a program that says of itself that it is an nvdisasm."""
+    tool = home / "nvdisasm"
+    asked = 'case "$1" in --version) echo "disassembler"; echo "release 13.5, V13.5.1"; exit 0;; '
+    tool.write_text(f"#!/bin/sh\n{asked}esac\n{answer}")
+    tool.chmod(0o755)
+    return tool
+
+
+def test_a_changed_expansion_is_noted_and_is_no_finding(expansions):
+    home, _, ended = expansions
+    assert ended.code == 0
+    notes = [row for row in ended.rows if "note" in row]
+    assert [note["shared"] for note in notes] == [False, True]
+    assert (ended.summary["expansions"], ended.summary["notes"]) == (2, 2)
+    for note in notes:
+        assert note["note"] == "expansion"
+        assert (note["from_version"], note["to_version"]) == ("V2.0.0", "V3.0.0")
+        assert (note["before"], note["after"]) == ("HMMA.1684 x2", "HMMA.16816 x2")
+        assert note["levels"] == [1, 3]
+    listed = warpfuzz(home, "corpus", "list", "warpfuzz-corpus", "--json")
+    assert [row["kind"] for row in listed.rows] == ["note", "note"]
+
+
+def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions):
+    home, tool, _ = expansions
+    (note, _) = sorted((home / "warpfuzz-corpus" / "findings").iterdir())
+    words = (note, "--compilers", "c", "--opt", 3, "--disassembler", tool)
+    code, row = bisected(home, *words)
+    assert code == 0
+    assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
+    assert row["sentence"] == "at -O3: HMMA.1684 x2 from 1.0.0, HMMA.16816 x2 from 3.0.0"
+    replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
+    assert (replayed.code, replayed.rows[0]["verdict"]) == (0, "note")
+
+
+def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):
+    tool = disassembler(tmp_path, "echo 'unknown architecture'; exit 1\n")
+    options = {"runner": "ptxas", "planted": ({}, {}), "text": False}
+    ended = campaign_of(tmp_path, "--cases", 4, "--disassembler", tool, **options)
+    assert (ended.code, ended.summary["programs"], ended.summary["notes"]) == (0, 4, 0)
+    assert ended.summary["expansions not looked at"] > 0
