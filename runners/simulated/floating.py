@@ -312,6 +312,17 @@ def _least_or_most(q: Qualifiers, *words: Values) -> Any:
     return np.where(nan, sign.dtype.type(NAN[kind].canonical or 0x7FFF_FFFF_FFFF_FFFF), result)
 
 
+@op("redux.sync", ".name{.abs}{.NaN}.type d, a, m", lanes=True, name="min max", type="f32",
+    needs={"f32": 100})  # fmt: skip
+def _among_lanes(q: Qualifiers, part: Values, held: Values) -> Any:
+    """Without .NaN those that are NaN have no say, unless all are (9.7.13.12)."""
+    words = _absolute(q, held) if q["abs"] else held
+    # Who has no say holds what the first lane of those that have one holds.
+    first = np.take_along_axis(words, part.argmax(axis=0, keepdims=True), axis=0)
+    words = np.where(part, words, first)
+    return _least_or_most(Qualifiers(q, op=q["name"]), *np.split(words, len(words)))
+
+
 _KINDS: dict[str, Callable[[Values, Any, Any], Values]] = {
     "finite": lambda size, least, infinity: size < infinity,
     "infinite": lambda size, least, infinity: size == infinity,

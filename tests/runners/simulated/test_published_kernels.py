@@ -110,6 +110,11 @@ KERNELS: dict[str, tuple[str, str, Callable[[int], int]]] = {
         "%h1, %f1; add.sat.f32.bf16 %f2, %h1, %f1; st.global.v2.f32 [%o], {%f1, %f2};",
         lambda i: single(-3.0 * i if i else 0.0),
     ),
+    "the greatest of a warp": (
+        "sm_100", "cvt.rn.f32.u32 %f1, %t; neg.f32 %f1, %f1; redux.sync.max.abs.f32 %f2, %f1, -1;"
+        "st.global.f32 [%o], %f2;",
+        lambda i: single(float(i | 31)),
+    ),
     "sums of single precision": (
         "sm_80", "st.global.f32 [%o], 0f3f800000; atom.global.add.f32 %f1, [%o], 0f40000000;"
         "red.add.f32 [%o], %f1; st.global.b32 [%o+4], 0x3c003c00;",

@@ -260,6 +260,8 @@ def test_threads_at_barriers_of_different_numbers_wait_for_ever() -> None:
     with pytest.raises(SimulatedTrap, match=f"line {FIRST + 1}.*threads that are elsewhere"):
         run(*(line.format(index) for index, line in enumerate(lines)))
     assert np.array_equal(run(*(line.format(1) for line in lines))[:128], np.arange(128) ^ 1)
+    with pytest.raises(SimulatedTrap, match="the one that joins their predicates"):
+        run(lines[0], "@%p0 bar.sync 0;", "@!%p0 bar.red.popc.u32 %r9, 0, %p0;", KEEP)
 
 
 MASKS = {
