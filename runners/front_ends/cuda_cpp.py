@@ -158,8 +158,10 @@ class CudaCppWriter(NamedStepWriter):
 
     def __post_init__(self) -> None:
         self.layouts = layouts_of(self.program) if is_said(self.program) else None
+        steps = list(walk(self.program.steps))
+        self.fused = {Operation.MULTIPLY, Operation.ADD} <= {step.changes for step in steps}
         most: dict[tuple[str, str], int] = {}
-        for step in walk(self.program.steps):
+        for step in steps:
             for use in step.uses:
                 key = (use.name, self.type_of(use))
                 registers = 0 if self.is_fragment(use) else use.holds.registers
@@ -381,7 +383,7 @@ class CudaCppWriter(NamedStepWriter):
         fragment = self.is_fragment(step.uses[0])
         cell = stored_type(step.matrix.type.name) if fragment else self.type_of(step.uses[0])
         count = None if fragment else step.uses[0].holds.registers
-        self.add(statement(step, cell, source, destination, count=count))
+        self.add(statement(step, cell, source, destination, count=count, fused=self.fused))
 
     def _plainaccess(self, step: PlainAccess) -> None:
         """Append loads of each lane's registers, or stores, under conditions by lane."""
@@ -487,7 +489,7 @@ def is_said(program: Program) -> bool:
 
 
 def statement(
-    step: Elementwise, cell: str, source: str, destination: str, *, count: int | None
+    step: Elementwise, cell: str, source: str, destination: str, *, count: int | None, fused: bool
 ) -> str:
     """Return an operation on all of `count` cells, or of fragments with such `x[i]`."""
     operation = step.operation
@@ -497,11 +499,11 @@ def statement(
         constant = f"__half2half2(__ushort_as_half({step.constant:#x}))"
         return f"{_VERBS[operation]}_halves({destination}, {source}, {constant});"
     member, end = (".x", f"{destination}.num_storage_elements") if count is None else ("", count)
-    value = _expression(step, cell, f"{source}{member}[i]")
+    value = _expression(step, cell, f"{source}{member}[i]", fused=fused)
     return f"for (int i = 0; i < {end}; ++i) {destination}{member}[i] = {value};"
 
 
-def _expression(step: Elementwise, cell: str, value: str) -> str:
+def _expression(step: Elementwise, cell: str, value: str, *, fused: bool) -> str:
     format_, operation = step.matrix.type, step.operation
     packed = cell == "unsigned"
     bits = _BITS.get(cell, 32)
@@ -522,14 +524,29 @@ def _expression(step: Elementwise, cell: str, value: str) -> str:
         case Operation.NEGATE:
             return f"static_cast<int>(0u - unsigned({value}))"
     if cell in ("float", "double"):
-        suffix, as_float = (
-            ("ull", "__longlong_as_double") if cell == "double" else ("u", "__uint_as_float")
-        )
-        number = f"{as_float}(opaque({step.constant:#x}{suffix}))"
-        return f"__{cell[0]}{_VERBS[operation]}_rn({value}, {number})"
+        double = cell == "double"
+        number = f"{step.constant:#x}{'ull' if double else 'u'}"
+        number = f"opaque({number})" if _vanishes(step) else number
+        number = f"{'__longlong_as_double' if double else '__uint_as_float'}({number})"
+        # Never merged into one operation: __fmul_rn, __fadd_rn (CUDA Math API, intrinsics).
+        rounded = f"__{cell[0]}{_VERBS[operation]}_rn({value}, {number})"
+        return rounded if fused else f"{value} {_SYMBOLS[operation]} {number}"
     if packed and format_.name == "f16":
         return f"{_VERBS[operation]}_halves({value}, {constant})"
     return f"static_cast<{cell}>(unsigned({value}) {_SYMBOLS[operation]} {constant})"
+
+
+def _vanishes(step: Elementwise) -> bool:
+    """Tell whether a compiler that knows a constant may return another NaN than the operation.
+
+    It does where it returns the operand (x * 1, x + -0.0, also x + 0.0), its negative (x * -1), or
+    the constant, a NaN itself.
+    """
+    format_ = step.matrix.type
+    magnitude = step.constant & ((1 << (format_.bits - 1)) - 1)
+    one = format_.bias << format_.fraction_bits
+    infinity = ((1 << format_.exponent_bits) - 1) << format_.fraction_bits
+    return magnitude in (0, one) or magnitude > infinity
 
 
 def cuda_cpp(module: KernelModule) -> str:

@@ -90,17 +90,31 @@ def _accumulator(type_: str) -> Matrix:
     return next(forms).matrix("c")
 
 
-@pytest.mark.parametrize("type_", ["f32", "f64"])
-@pytest.mark.parametrize("operation", [Operation.MULTIPLY, Operation.ADD])
-def test_constants_of_floats_are_hidden_and_nothing_is_fused(
-    type_: str, operation: Operation
+@pytest.mark.parametrize(
+    ("type_", "operation", "constant", "hidden"),
+    [
+        ("f32", Operation.MULTIPLY, 0x3F800000, True),  # 1
+        ("f32", Operation.MULTIPLY, 0xBF800000, True),  # -1
+        ("f32", Operation.MULTIPLY, 0x40000000, False),  # 2
+        ("f32", Operation.ADD, 0x80000000, True),  # -0
+        ("f32", Operation.ADD, 0x7F800001, True),  # NaN
+        ("f32", Operation.ADD, 0x7F800000, False),  # infinity
+        ("f64", Operation.MULTIPLY, 0x3FF0000000000000, True),
+        ("f64", Operation.ADD, 0x4000000000000000, False),
+    ],
+)
+def test_constants_with_which_an_operation_vanishes_are_hidden(
+    type_: str, operation: Operation, constant: int, hidden: bool
 ) -> None:
+    matrix = _accumulator(type_)
     step = Elementwise(
-        operation=operation, matrix=_accumulator(type_), source="s", destination="d", constant=1
+        operation=operation, matrix=matrix, source="s", destination="d", constant=constant
     )
-    text = api.statement(step, api.stored_type(type_), "s", "d", count=None)
-    assert "_rn(s.x[i], " in text
-    assert "(opaque(0x1u" in text
+    cell = api.stored_type(type_)
+    plain = api.statement(step, cell, "s", "d", count=None, fused=False)
+    assert ("opaque(" in plain) == hidden
+    assert "_rn(" not in plain
+    assert "_rn(s.x[i]" in api.statement(step, cell, "s", "d", count=None, fused=True)
 
 
 def test_integers_do_not_overflow_as_signed_ones() -> None:
@@ -110,7 +124,7 @@ def test_integers_do_not_overflow_as_signed_ones() -> None:
             operation=operation, matrix=matrix, source="s", destination="d",
             constant=3 if operation.takes_constant else 0,
         )  # fmt: skip
-        assert "unsigned(s.x[i])" in api.statement(step, "int", "s", "d", count=None)
+        assert "unsigned(s.x[i])" in api.statement(step, "int", "s", "d", count=None, fused=False)
 
 
 def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:
