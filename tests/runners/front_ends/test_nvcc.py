@@ -99,7 +99,7 @@ def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:
                     variable.replace("&", f"&{name}", 1) if count else f"{variable} {name}"
                     for name in "ds"
                 )
-                text = api.statement(step, cell, "s", "d", count=count)
+                text = api.statement(step, cell, "s", "d", count=count, fused=False)
                 name = f"f{number}_{operation}_{count}".replace("-", "_")
                 lines.append(f"__device__ void {name}({parameters}) {{ {text} }}")
     with found.opened(0) as front_end:
