@@ -58,20 +58,17 @@ def test_the_suite_has_138_variants_in_140_ways_and_110_forms() -> None:
     assert len({form.opcode for form in MMA_SYNC_FORMS}) == 110
 
 
-@pytest.mark.parametrize("name", sorted({form.a_type.name for form in VARIANTS}))
-def test_products_of_fragments_equal_the_oracles(runner: Runner, name: str) -> None:
-    made, images = {}, {}
-    for number, form in enumerate(VARIANTS):
-        # A GPU tries all; 37 shares no factor with their number, so that samples reach all.
-        chosen = [_ALL[2 * number * 37 % len(_ALL)]]
-        for index, access in enumerate(_ALL if runner.capabilities().name == "cuda" else chosen):
-            if form.a_type.name == name:
-                made[f"access_{number}_{index}"], images[f"access_{number}_{index}"] = contents(
-                    form, access, 8, seed=number
-                )
+@pytest.mark.parametrize("form", VARIANTS, ids=lambda form: form.opcode)
+def test_products_of_fragments_equal_the_oracles(runner: Runner, form: Form) -> None:
+    number, made, images = VARIANTS.index(form), {}, {}
+    # A GPU tries all; 37 shares no factor with their number, so that samples reach all.
+    chosen = [_ALL[2 * number * 37 % len(_ALL)]]
+    for index, access in enumerate(_ALL if runner.capabilities().name == "cuda" else chosen):
+        entry = f"access_{index}"
+        made[entry], images[entry] = contents(form, access, 8, seed=number)
     found = compared(runner, made, images, "7.8")
     wrong = [(entry, count) for entry, ran, due in found if (count := wrong_bytes(ran, due))]
-    assert not wrong, f"{name}: (access, wrong bytes) {wrong[:5]} and {len(wrong)} in all"
+    assert not wrong, f"{form.opcode}: (access, wrong bytes) {wrong[:5]} and {len(wrong)} in all"
 
 
 @pytest.mark.parametrize("name", sorted({form.a_type.name for form in MMA_SYNC_FORMS}))
