@@ -108,6 +108,27 @@ def _is_legal(instruction: str, target: str, version: str) -> bool:
     return verdict in (Verdict.LEGAL, Verdict.NOT_JUDGED)
 
 
+def reads_unwritten(ptx: str) -> bool:
+    """Whether a module reads a register that none of its instructions writes: its value is open."""
+    written, read = set[str](), set[str]()
+    for words in instructions_in(ptx):
+        found = _INSTRUCTION.fullmatch(words)
+        assert found is not None
+        stores = words.startswith("st.") or _STORE.search(words) or _JUMP.fullmatch(words)
+        to, _, rest = (found["rest"] or "").partition(",")
+        if to.startswith("{") and "}" not in to:
+            to, _, rest = found["rest"].partition("}")
+        if not stores:
+            written.update(_REGISTER.findall(to))
+        read.update(_REGISTER.findall(f"{to if stores else ''} {rest} {found['guard'] or ''}"))
+    declared = {
+        _BITS.sub("", word.strip().partition("<")[0])
+        for _, names in _REGISTERS.findall(ptx)
+        for word in names.split(",")
+    }
+    return any(_BITS.sub("", name) in declared for name in read - written)
+
+
 def indented(ptx: str) -> str:
     """Return a module with one statement in a line, those inside of braces set in."""
     lines, depth = [], 0

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corpus import Kind
 from corpus.finding import WRONG_RESULT
 from fuzz.kinds import BY_OUTCOME
-from fuzz.reducer import Reducer, indented
+from fuzz.reducer import Reducer, indented, reads_unwritten
 from fuzz.runner import UnsupportedError, kind_of_failure
 from oracle.bounds.permission import contradicting, judged
 from oracle.errors import DeviceLostError, InfrastructureError
@@ -270,6 +270,8 @@ def smallest_kernel(
     devices = [SimulatedDevice(target, otherwise=other) for other in (False, True)]
 
     def holds(ptx: str) -> bool:
+        if reads_unwritten(ptx):
+            return False
         try:
             left = (
                 device.load(ptx).launch_grid(kernel.entry, subject.image, launch).image

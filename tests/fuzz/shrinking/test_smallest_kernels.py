@@ -6,9 +6,11 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from corpus import Kind
 from fuzz.findings.verdicts import Subject, attempt, smallest_kernel
+from fuzz.reducer import reads_unwritten
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
@@ -69,3 +71,24 @@ def test_what_the_frame_is_needed_for_has_none() -> None:
     runner = wrong((r"(?s)(%smid.*)brev\.b32", r"\1not.b32"))
     assert attempt(runner, subject()).kind is Kind.VIOLATION
     assert smallest_kernel(runner, subject(), Kind.VIOLATION) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "open_"),
+    [
+        ("mov.b32 %r0, %r9;", True),
+        ("@%p0 mov.b32 %r0, 1;", True),
+        ("st.global.b32 [%rd0], %r9;", True),
+        ("mov.u32 %r0, %tid.x;", False),
+        ("mov.b32 {%h0, %h1}, %r0;", False),
+        ("ld.global.v2.b32 {%r3, %r4}, [%rd0];", False),
+        ("add.s32 %r9, %r0, 1; mov.b32 %r1, %r9;", False),
+    ],
+)
+def test_a_register_that_nothing_writes_leaves_a_kernel_open(line: str, open_: bool) -> None:
+    ptx = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry kernel(.param .u64 image) {"
+        ".reg .b32 %r<22>; .reg .b64 %rd<2>; .reg .pred %p<2>; .reg .b16 %h<2>;"
+        f"ld.param.u64 %rd0, [image]; ld.global.b32 %r0, [%rd0]; {line} ret; }}"
+    )
+    assert reads_unwritten(ptx) is open_
