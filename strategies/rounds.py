@@ -342,8 +342,7 @@ _FIRST_IMAGES = 8
 IMAGES = 256  # Images of a program where nobody counts rounds
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
 """From here on the time of a program is that of its images, and more of them bring little: of 6,000
-programs of scalar code under 17 versions of ptxas, 64 images of each showed 12 defects
-(docs/scalar_code.md)."""
+programs of scalar code under 17 versions of ptxas, 64 images of each showed 12 defects."""
 MOST_OF_FORMS = 2048
 """The same of programs about a form, whose images take nearly three times as long. With 8192 for
 all, an H200 with 16 cores had 130,000 images and 27 programs a second; with 2048 for all 92,000 and

@@ -83,7 +83,7 @@ class Format:
         return self.bits - 1 - self.exponent_bits - self.fraction_bits
 
 
-# The interface dtypes are the contract of design.md; s4 and u4 travel one value per byte.
+# Of the library's arrays (docs/library.md); s4 and u4 travel one value per byte.
 _FLOATS = {  # bits, those of the exponent and of the fraction
     "f16": (16, 5, 10), "bf16": (16, 8, 7), "tf32": (32, 8, 10), "f32": (32, 8, 23),
     "f64": (64, 11, 52), "e4m3": (8, 4, 3), "e5m2": (8, 5, 2),
