@@ -16,6 +16,7 @@ from itertools import accumulate, groupby, islice, takewhile
 from corpus import ShrinkStatus
 from oracle.errors import UsageError
 from oracle.isa.legality import Verdict, explain
+from runners.emission.modules import KernelLine
 from runners.ptx_text import header
 
 Piece = tuple[str, bool]
@@ -110,17 +111,9 @@ def _is_legal(instruction: str, target: str, version: str) -> bool:
 
 def reads_unwritten(ptx: str) -> bool:
     """Whether a module reads a register that none of its instructions writes: its value is open."""
-    written, read = set[str](), set[str]()
-    for words in instructions_in(ptx):
-        found = _INSTRUCTION.fullmatch(words)
-        assert found is not None
-        stores = words.startswith("st.") or _STORE.search(words) or _JUMP.fullmatch(words)
-        to, _, rest = (found["rest"] or "").partition(",")
-        if to.startswith("{") and "}" not in to:
-            to, _, rest = found["rest"].partition("}")
-        if not stores:
-            written.update(_REGISTER.findall(to))
-        read.update(_REGISTER.findall(f"{to if stores else ''} {rest} {found['guard'] or ''}"))
+    lines = [KernelLine.of(words) for words in instructions_in(ptx)]
+    written = {name for line in lines for name in line.writes}
+    read = {name for line in lines for name in line.reads}
     declared = {
         _BITS.sub("", word.strip().partition("<")[0])
         for _, names in _REGISTERS.findall(ptx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -114,13 +114,11 @@ class Examiner:
         self._once = BeatingRunner(ready.runner, heartbeat.beat, keeps=True)
         self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
         self._levels: dict[int, Runner] = {}  # runners at other levels, opened when one is needed
+        self._opened = ExitStack()
 
     def close(self) -> None:
         """Close the simulated device and the other levels, where they were opened."""
-        for runner in self._levels.values():
-            runner.close()
-        if (same := self.__dict__.get("_same_code")) is not None:
-            same.runner.close()
+        self._opened.close()
 
     def examine(self, job: Examination) -> Found:
         """Replay a finding, or make it smaller."""
@@ -157,9 +155,11 @@ class Examiner:
             assembler=None, device=0, deadline=None,
         )  # fmt: skip
         try:
-            return open_runner(choice)
+            same = open_runner(choice)
         except WarpfuzzError:
             return None
+        self._opened.enter_context(same.runner)
+        return same
 
     def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Found:
         """Examine a finding there, and keep what the GPU did first."""
@@ -219,14 +219,15 @@ class Examiner:
         return with_outcomes(case, outcomes)
 
     def _at_another_level(self, case: Case, evidence: Evidence) -> Case:
-        """Return a case of a GPU with what comes out at -O0, or, if that is wrong, at -O3."""
+        """Return a case of a GPU with what comes out at -O0, or, if it was built so, at -O3."""
         choice, subject = self._ready.choice, evidence.subject
         if choice.name != "cuda" or not KINDS[evidence.kind].shrinks:
             return case
         level = 3 if choice.level == 0 else 0
         try:
             if level not in self._levels:
-                self._levels[level] = open_runner(replace(choice, level=level)).runner
+                at_level = open_runner(replace(choice, level=level)).runner
+                self._levels[level] = self._opened.enter_context(at_level)
             other = attempt(self._levels[level], subject)
         except DeviceLostError:
             raise

@@ -215,7 +215,7 @@ def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
             "    cvta.shared.u64 %shared_generic, %shared;",
         ]
     text = [line for line in (*prologue, *body.lines) if not line.lstrip().startswith("//")]
-    code = [*map(_Line.of, text)]
+    code = [*map(KernelLine.of, text)]
     # Each step keeps what the kernel stores.
     while (smaller := _dead(_addresses(_copies(code)))) != code:
         code = smaller
@@ -248,7 +248,7 @@ def _declarations(declared: Iterable[str], lines: Iterable[str]) -> Iterator[str
         yield f"    .reg .{type_} {', '.join(names)};"
 
 
-class _Line(NamedTuple):
+class KernelLine(NamedTuple):
     """A line of a kernel: an instruction, or a label with no opcode."""
 
     text: str
@@ -257,7 +257,8 @@ class _Line(NamedTuple):
     operands: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> _Line:
+    def of(cls, text: str) -> KernelLine:
+        """Take a line of PTX apart."""
         found = _INSTRUCTION.fullmatch(text)
         if found is None:
             return cls(text)
@@ -266,9 +267,10 @@ class _Line(NamedTuple):
         operands = re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", rest)
         return cls(text, guard or "", opcode, tuple(one.strip() for one in operands))
 
-    def having(self, opcode: str, *operands: str) -> _Line:
+    def having(self, opcode: str, *operands: str) -> KernelLine:
+        """Return another instruction under the same guard."""
         guard = f"{self.guard} " if self.guard else ""
-        return _Line.of(f"    {guard}{opcode} {', '.join(operands)};")
+        return KernelLine.of(f"    {guard}{opcode} {', '.join(operands)};")
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -279,10 +281,11 @@ class _Line(NamedTuple):
 
     @property
     def reads(self) -> tuple[str, ...]:
+        """Registers that it reads, its guard's first."""
         read = self.operands[1 if self.writes else 0 :]
         return tuple(_REGISTER.findall(" ".join((self.guard, *read))))
 
-    def renamed(self, names: dict[str, str]) -> _Line:
+    def renamed(self, names: dict[str, str]) -> KernelLine:
         """Return it with other registers in what it reads."""
         first = 1 if self.writes else 0
         if not {*self.reads} & names.keys():
@@ -295,7 +298,7 @@ class _Line(NamedTuple):
         return self._replace(guard=other(self.guard)).having(self.opcode, *kept, *changed)
 
 
-def _dead(code: list[_Line]) -> list[_Line]:
+def _dead(code: list[KernelLine]) -> list[KernelLine]:
     """Leave out what writes registers that no other line reads, and narrow loads to the others."""
     readers = Counter(name for line in code for name in {*line.reads})
     kept = []
@@ -307,7 +310,7 @@ def _dead(code: list[_Line]) -> list[_Line]:
     return kept
 
 
-def _overwritten(name: str, code: list[_Line], index: int) -> bool:
+def _overwritten(name: str, code: list[KernelLine], index: int) -> bool:
     """Whether a register that a line writes is always written again before anything reads it."""
     for line in code[index + 1 :]:
         if name in line.reads or not line.opcode or line.opcode in ("bra", "ret"):
@@ -317,7 +320,7 @@ def _overwritten(name: str, code: list[_Line], index: int) -> bool:
     return False
 
 
-def _narrowed(line: _Line, read: set[str]) -> _Line:
+def _narrowed(line: KernelLine, read: set[str]) -> KernelLine:
     """Return a vector load with no more elements than it takes to load those that are read."""
     found = _VECTOR_LOAD.fullmatch(line.opcode)
     at = _ADDRESS.fullmatch(line.operands[1]) if found else None
@@ -335,7 +338,7 @@ def _narrowed(line: _Line, read: set[str]) -> _Line:
     return line
 
 
-def _written(code: list[_Line]) -> dict[str, list[int]]:
+def _written(code: list[KernelLine]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for index, line in enumerate(code):
         for name in line.writes:
@@ -343,7 +346,7 @@ def _written(code: list[_Line]) -> dict[str, list[int]]:
     return places
 
 
-def _copies(code: list[_Line]) -> list[_Line]:
+def _copies(code: list[KernelLine]) -> list[KernelLine]:
     """Read the source of a copy where the copy is read, if neither is written again."""
     written, names = _written(code), dict[str, str]()
     labels = {line.text.strip().removesuffix(":"): at for at, line in enumerate(code)
@@ -363,12 +366,12 @@ def _copies(code: list[_Line]) -> list[_Line]:
     return [line.renamed(names) for line in code]
 
 
-def _addresses(code: list[_Line]) -> list[_Line]:
+def _addresses(code: list[KernelLine]) -> list[KernelLine]:
     """Move constants of addresses into brackets, and write lane * width + base as one mad."""
     once = {name for name, places in _written(code).items() if len(places) == 1}
     reads = Counter(name for line in code for name in line.reads)
     sums: dict[str, tuple[str, int]] = {}
-    products: dict[str, _Line] = {}
+    products: dict[str, KernelLine] = {}
     for line in code:
         if line.opcode == "add.s64" and line.operands[0] in once:
             total, base, addend = line.operands
@@ -383,7 +386,7 @@ def _addresses(code: list[_Line]) -> list[_Line]:
         base, constant = sums[at[1]]
         return displaced(base, int(at[2] or 0) + constant)
 
-    changed: list[_Line] = []
+    changed: list[KernelLine] = []
     for line in code:
         if line.opcode == "add.s64" and line.operands[2] in products:
             total, base, product = line.operands
