@@ -17,7 +17,7 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
 from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
-from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage
+from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage, limit_reached
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -200,9 +200,8 @@ class Campaign:
             return self._lost or "no worker is left"
         now = time.monotonic()
         found = group_counts(self.triage.confirmed)[0]
-        return self.budget.reason(
-            now - self._started, self._state.cases, found=found, quiet=now - self._newest
-        )
+        spent, quiet = now - self._started, now - self._newest
+        return limit_reached(self.budget, spent, self._state.cases, found=found, quiet=quiet)
 
     def _left(self) -> int | None:
         limit = self.budget.cases
@@ -367,7 +366,7 @@ class Campaign:
             said=self._said,
             untested=untested_words(faults, self._counts["programs", "compiled"]) or None,
             left_out=self.facts.left_out,
-            remarks=self.pool.remarks(),
+            remarks=tuple(self.pool.remarks),
             hosts=self._hosts.statuses(),
             event_count=self._hosts.count,
             events=state.events,
