@@ -97,7 +97,7 @@ class Campaign:
         )
         limits = msgspec.structs.asdict(budget).items()
         self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
-        self._rounds = RoundQueue(self._state, shard or protocol.Shard())
+        self._rounds = RoundQueue(self._state)
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
         self._counts: protocol.Counts = protocol.Counts(
@@ -257,7 +257,7 @@ class Campaign:
         return self.triage.settled | {words[2] for words in wrong}
 
     def _drawn(self, place: int) -> protocol.RoundPlan:
-        number = (self._shard or protocol.Shard()).number(place)
+        number = place if self._shard is None else self._shard.number(place)
         return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
@@ -427,8 +427,8 @@ _ATTEMPTS = 2  # workers that may die over a round before it is skipped
 class RoundQueue:
     """Rounds by number, from those that are committed to the next one."""
 
-    def __init__(self, state: State, shard: protocol.Shard) -> None:
-        self._state, self._shard = state, shard
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._given: dict[int, protocol.RoundJob] = {}
         """Rounds that are not committed and were given to somebody, or are to be given again."""
         self._again: list[int] = []  # those of them that nobody works on
@@ -466,14 +466,17 @@ class RoundQueue:
         if epoch_known(number) > state.rounds:
             return None
         if left is not None:
-            left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
+            for earlier, job in self._given.items():
+                if earlier < number:
+                    most = job.plan.cases - job.skip
+                    left -= most if job.limit is None else min(most, job.limit)
             if left <= 0:
                 return None
         drawn, skip = draw(number), state.parts.get(number, 0)
         if left is not None and left >= drawn.cases - skip:
             left = None
         job = self._given[number] = protocol.RoundJob(
-            number=number, plan=drawn, shard=self._shard, skip=skip, limit=left, settled=settled
+            number=number, plan=drawn, skip=skip, limit=left, settled=settled
         )
         return job
 

@@ -28,7 +28,7 @@ from fuzz.campaign.store import (
     decode,
 )
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Found, RoundPlan, Shard, Stage
+from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
 from fuzz.findings.families import Bucket, FamilyState
 from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
@@ -254,8 +254,8 @@ def test_a_round_is_limited_where_the_budget_ends_inside_of_what_is_left_of_it(
     left: int | None, skip: int
 ) -> None:
     state = State(options={}, started="", parts={0: skip} if skip else {})
-    rounds = RoundQueue(state, Shard())
-    job = rounds.job(left, lambda _: RoundPlan(work=None, cases=100), frozenset())
+    rounds = RoundQueue(state)
+    job = rounds.job(left, lambda _: RoundPlan(round=0, work=None, cases=100), frozenset())
     assert (job.number, job.skip) == (0, skip)
     assert job.limit == (left if left is not None and left < 100 - skip else None)
 

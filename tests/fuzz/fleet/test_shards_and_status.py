@@ -44,7 +44,7 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
         with whole.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
             plan = whole.plan(opened_check.facts)
             drawn = plan.round(shard.number(number), ProgramCoverage())
-            report = opened_check.round(RoundJob(number=number, plan=drawn, shard=shard))
+            report = opened_check.round(RoundJob(number=number, plan=drawn))
             assert report.number == number
             reached = report.coverage.state()
             reports.append({**vars(report), "number": None, "coverage": reached})
