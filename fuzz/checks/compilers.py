@@ -41,7 +41,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.verdicts import Attempt, judge
+from fuzz.findings.verdicts import Attempt, judge, other_kernels
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError
@@ -313,7 +313,7 @@ class MatrixRounds(Rounds):
                 self._report.counts["unconfirmed",] += 1
                 return
             shown, kind, bucket = rare, Kind.FLAKY, families.bucket_of_flaky(batch.form)
-        elif subject.others:
+        elif other_kernels(subject):
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
 
