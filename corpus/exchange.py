@@ -114,7 +114,8 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], li
                     except BrokenEntryError as error:  # changed in the meantime
                         problems.append(error.problem)
                     except UsageError as error:
-                        problems.append(Problem(found.path, Cause.INVALID, str(error)))
+                        said = f"{found.path}: {error}"
+                        problems.append(Problem(found.path, Cause.INVALID, said))
                     else:
                         added += [found.id] if new else []
         destination.settle()
@@ -181,10 +182,10 @@ def verify(corpus: Corpus) -> Iterator[Problem]:
                 continue
             for path in sorted(store.children(found.path)):
                 if path.name != store.DESCRIPTION and path.name not in found.finding.files:
-                    yield Problem(path, Cause.STRANGE, unlisted)
+                    yield Problem(path, Cause.STRANGE, f"{path}: {unlisted}")
     for path in sorted(store.children(corpus.path / store.BROKEN)):
         said = "a broken entry, set aside when the same finding was stored again; remove it when "
-        yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")
+        yield Problem(path, Cause.STRANGE, f"{path}: {said}nobody needs it")
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:

@@ -146,7 +146,7 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
             continue
         if not IDS.fullmatch(path.name):
             said = "no finding has this name; move it out of the corpus, or import it if it is a "
-            yield Problem(path, Cause.STRANGE, f"{said}case written by hand")
+            yield Problem(path, Cause.STRANGE, f"{path}: {said}case written by hand")
         elif path.name != last:
             try:
                 entry = read_entry(path, checksums=checksums)

@@ -21,7 +21,7 @@ from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket, WrongImages
-from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
+from fuzz.findings.verdicts import Attempt, Subject, attempt, judge, other_kernels
 from fuzz.runner import BeatingRunner, OpenRunner, kind_of_failure
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.targets import Module
@@ -275,7 +275,7 @@ class ProgramRounds(Rounds):
                 there = None if self._ready.choice.front_end is not None else launch.built
                 subject, _ = self._by_itself(runner, batch, images[place], there)
                 module = subject.module
-                if subject.others:
+                if other_kernels(subject):
                     bucket = families.beside_other_kernels(bucket)
             if module is not None and not self._told(bucket):
                 # The code is of the emitted text, unless a pass has rewritten it.

@@ -26,7 +26,7 @@ from corpus.finding import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
-from fuzz.findings.verdicts import differences, judge, worst_of
+from fuzz.findings.verdicts import differences, in_a_line, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Conform
@@ -129,7 +129,7 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
     ways = _ways(item, [one.byte for one in found])
     permits = ", which the ISA permits" if outcome == PERMITTED else ""
     files = _files(kernel, images[number], expected[number], ran.images[number])
-    return FormAsked(outcome, f"{many}{ways}: {found[0]}{permits}", files)
+    return FormAsked(outcome, f"{many}{ways}: {in_a_line(found[0])}{permits}", files)
 
 
 def _said(failure: Failure) -> str:

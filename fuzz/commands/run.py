@@ -22,6 +22,7 @@ from fuzz.campaign.store import (
     CampaignStore,
     State,
     holds_campaign,
+    limit_reached,
     parse_duration,
 )
 from fuzz.checks.protocol import Check, Shard
@@ -101,10 +102,12 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts, shard))
-        if budget.reason(state.seconds, state.cases):
+        if limit_reached(budget, state.seconds, state.cases):
+            limits = (("--time", budget.seconds), ("--cases", budget.cases))
+            said = ", ".join(f"{name} {one:.15g}" for name, one in limits if one is not None)
             # The seconds of all resumptions count, as the cases do.
             output.say(
-                f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
+                f"the campaign in {options.corpus} has reached its limit ({said}); a "
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )

@@ -15,7 +15,7 @@ from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, subject_of
-from fuzz.findings.verdicts import COPIES, differences
+from fuzz.findings.verdicts import COPIES, differences, in_a_line
 from fuzz.runner import RunnerChoice, opened
 from oracle.bounds.permission import permitted
 from oracle.execution.execution import execute
@@ -43,7 +43,7 @@ def holds_together(entry: Entry) -> None:
     assert np.array_equal(execute(subject.program, image).images, expected)
     found = differences(subject.program, expected[0], actual[0])
     assert finding.details["differing elements"] == len(found) > 0
-    assert finding.details["difference 1"] == str(found[0])
+    assert finding.details["difference 1"] == in_a_line(found[0])
     allowed = permitted(subject.program, image).allows(actual).all()
     assert finding.kind is (Kind.DEVIATION if allowed else Kind.VIOLATION)
     assert finding.shrink == "complete"

@@ -12,7 +12,7 @@ from repro_cases import contents, half, multiplication
 from corpus import Case, Identity, Kind
 from corpus.finding import DIVERGED, WRONG_STEP
 from fuzz.diagnosis.experiments import CODE, Culprit
-from fuzz.findings.case import Evidence
+from fuzz.findings.case import Evidence, named_after
 from fuzz.findings.families import (
     Bucket,
     WrongImages,
@@ -155,7 +155,7 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     program = multiplication(half())
     subject = Subject(module=emit(program), program=program, image=contents(program, 1)[0])
     raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
-    assert raw.named(Culprit(instructions=(CODE,))) is raw.named(None) is raw
+    assert named_after(raw, Culprit(instructions=(CODE,))) is named_after(raw, None) is raw
 
 
 @pytest.mark.parametrize("form", LOAD_FORMS[::20], ids=str)

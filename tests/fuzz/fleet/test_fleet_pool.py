@@ -317,7 +317,7 @@ def test_a_device_of_another_target_takes_no_part() -> None:
         for _ in range(10):
             pool.poll(0.0)
         assert pool.workers == 1
-        (remark,) = pool.remarks()
+        (remark,) = pool.remarks
         assert {"sm_80", "sm_90"} <= set(remark.replace(",", " ").split())
         assert first.target in ("sm_80", "sm_90")
 
