@@ -179,7 +179,7 @@ def measured(cluster: Any, report: bytes, seconds: float) -> tuple[float, float,
             pool._pickled = report
             timed.campaign = Campaign(
                 pool, pool.facts(), check=CHECK, budget=Budget(), corpus=corpus,
-                known=Known(entries=()), observer=timed, store=store,
+                known=Known(entries=()), observer=timed.update, store=store,
             )  # fmt: skip
             if isinstance(cluster, PickledCluster):
                 timed.marks = lambda: cluster.__dict__.update(

@@ -9,14 +9,21 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
+from fuzz.campaign.status import (
+    CampaignStatus,
+    Changed,
+    Hosts,
+    Observer,
+    statistics,
+    summary,
+    untested_words,
+)
 from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage, limit_reached
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
@@ -58,13 +65,6 @@ def check_options(before: protocol.Options, now: protocol.Options) -> None:
             f"the campaign was begun with {listed}; resume it with the same options, or give "
             "--new in place of --resume to begin another"
         )
-
-
-class Observer(Protocol):
-    """Receiver of the status of a campaign, such as a console."""
-
-    def update(self, status: CampaignStatus) -> None:
-        """Take the campaign's present status."""
 
 
 class Campaign:
@@ -109,6 +109,7 @@ class Campaign:
         if state is not None:
             self._restore(state)
         now = time.monotonic()
+        self.told: CampaignStatus | None = None  # what the observer was told last
         self._started = now - self._state.seconds
         self._saved = self._recorded = self._newest = self._looked = now
         """`_newest`: when something new was found or reached."""
@@ -150,7 +151,7 @@ class Campaign:
         finally:
             self.triage.end()
             self._state.seconds = time.monotonic() - self._started
-            self._observer.update(self.status())
+            self._tell()
             if failed:
                 # It did not die. Its state stays as it was saved: a round may be half counted.
                 with suppress(WarpfuzzError):
@@ -308,7 +309,11 @@ class Campaign:
             self.save()
         if now - self._recorded >= _STATISTICS_SECONDS:
             self._write_figures()
-        self._observer.update(self.status())
+        self._tell()
+
+    def _tell(self) -> None:
+        self.told = self.status()
+        self._observer(self.told)
 
     def _write_figures(self) -> None:
         self._recorded = time.monotonic()

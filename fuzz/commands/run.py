@@ -126,14 +126,13 @@ def _run(options: Run, stack: ExitStack) -> bool:
             kept = store.folder / ABANDONED
             output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
-    watcher = watching(json=options.json)
-    stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
     failure = None
-    with watcher:
+    with watching(json=options.json) as watcher:
         campaign = Campaign(
             pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
             store=store, state=state, shard=shard,
         )  # fmt: skip
+        stack.enter_context(serving(options.metrics, lambda: campaign_figures(campaign.told)))
         try:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):

@@ -132,7 +132,7 @@ def campaign(
         budget=Budget(cases=cases),
         corpus=corpus,
         known=Known(entries=()),
-        observer=Nobody(),
+        observer=Nobody().update,
         store=store,
         state=store.load() if resumed else None,
     )

@@ -71,7 +71,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     with watching(json=False) as watcher:
         # Each is told at a time of its own.
         for count in range(1, len(found) + 1):
-            watcher.update(on_a_gpu(families=found[:count]))
+            watcher(on_a_gpu(families=found[:count]))
     piped = capsys.readouterr().out
     out = recording_console()
     campaign_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus")).show(out)
