@@ -9,15 +9,22 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
-from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage
+from fuzz.campaign.status import (
+    CampaignStatus,
+    Changed,
+    Hosts,
+    Observer,
+    statistics,
+    summary,
+    untested_words,
+)
+from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage, limit_reached
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -58,13 +65,6 @@ def check_options(before: protocol.Options, now: protocol.Options) -> None:
             f"the campaign was begun with {listed}; resume it with the same options, or give "
             "--new in place of --resume to begin another"
         )
-
-
-class Observer(Protocol):
-    """Receiver of the status of a campaign, such as a console."""
-
-    def update(self, status: CampaignStatus) -> None:
-        """Take the campaign's present status."""
 
 
 class Campaign:
@@ -109,6 +109,7 @@ class Campaign:
         if state is not None:
             self._restore(state)
         now = time.monotonic()
+        self.told: CampaignStatus | None = None  # what the observer was told last
         self._started = now - self._state.seconds
         self._saved = self._recorded = self._newest = self._looked = now
         """`_newest`: when something new was found or reached."""
@@ -150,7 +151,7 @@ class Campaign:
         finally:
             self.triage.end()
             self._state.seconds = time.monotonic() - self._started
-            self._observer.update(self.status())
+            self._tell()
             if failed:
                 # It did not die. Its state stays as it was saved: a round may be half counted.
                 with suppress(WarpfuzzError):
@@ -200,9 +201,8 @@ class Campaign:
             return self._lost or "no worker is left"
         now = time.monotonic()
         found = group_counts(self.triage.confirmed)[0]
-        return self.budget.reason(
-            now - self._started, self._state.cases, found=found, quiet=now - self._newest
-        )
+        spent, quiet = now - self._started, now - self._newest
+        return limit_reached(self.budget, spent, self._state.cases, found=found, quiet=quiet)
 
     def _left(self) -> int | None:
         limit = self.budget.cases
@@ -309,7 +309,11 @@ class Campaign:
             self.save()
         if now - self._recorded >= _STATISTICS_SECONDS:
             self._write_figures()
-        self._observer.update(self.status())
+        self._tell()
+
+    def _tell(self) -> None:
+        self.told = self.status()
+        self._observer(self.told)
 
     def _write_figures(self) -> None:
         self._recorded = time.monotonic()
@@ -367,7 +371,7 @@ class Campaign:
             said=self._said,
             untested=untested_words(faults, self._counts["programs", "compiled"]) or None,
             left_out=self.facts.left_out,
-            remarks=self.pool.remarks(),
+            remarks=tuple(self.pool.remarks),
             hosts=self._hosts.statuses(),
             event_count=self._hosts.count,
             events=state.events,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -312,6 +312,10 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
         elif self.stopped not in ("", "budget spent"):
             why = self.stopped
         return f"nothing was compared: {why}"
+
+
+Observer = Callable[[CampaignStatus], object]
+"""Who is told a campaign's present status, such as a console."""
 
 
 def untested_words(faults: Collection[str], programs: int) -> str:

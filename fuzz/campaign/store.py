@@ -84,21 +84,19 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quiet: _Seconds | None = None
     """Seconds without anything new: a family, or something reached for the first time."""
 
-    def words(self) -> str:
-        """Return the limits of time and cases, as options: "--time 60, --cases 2000"."""
-        limits = (("--time", self.seconds), ("--cases", self.cases))
-        return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
 
-    def reason(self, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0) -> str:
-        """Return which limit is reached, in words; empty if none is."""
-        limits = self.seconds, self.cases, self.findings, self.quiet
-        pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
-        reached = [limit is not None and spent >= limit for limit, spent in pairs]
-        if reached[0] or reached[1]:
-            return "budget spent"
-        if reached[2]:
-            return f"{counted(found, 'family', 'families')} found"
-        return f"nothing new for {self.quiet:g} s" if reached[3] else ""
+def limit_reached(
+    budget: Budget, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0
+) -> str:
+    """Return which limit is reached, in words; empty if none is."""
+    limits = budget.seconds, budget.cases, budget.findings, budget.quiet
+    pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
+    reached = [limit is not None and spent >= limit for limit, spent in pairs]
+    if reached[0] or reached[1]:
+        return "budget spent"
+    if reached[2]:
+        return f"{counted(found, 'family', 'families')} found"
+    return f"nothing new for {budget.quiet:g} s" if reached[3] else ""
 
 
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -22,6 +22,7 @@ from fuzz.campaign.store import (
     CampaignStore,
     State,
     holds_campaign,
+    limit_reached,
     parse_duration,
 )
 from fuzz.checks.protocol import Check, Shard
@@ -101,10 +102,12 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts, shard))
-        if budget.reason(state.seconds, state.cases):
+        if limit_reached(budget, state.seconds, state.cases):
+            limits = (("--time", budget.seconds), ("--cases", budget.cases))
+            said = ", ".join(f"{name} {one:.15g}" for name, one in limits if one is not None)
             # The seconds of all resumptions count, as the cases do.
             output.say(
-                f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
+                f"the campaign in {options.corpus} has reached its limit ({said}); a "
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )
@@ -123,14 +126,13 @@ def _run(options: Run, stack: ExitStack) -> bool:
             kept = store.folder / ABANDONED
             output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
-    watcher = watching(json=options.json)
-    stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
     failure = None
-    with watcher:
+    with watching(json=options.json) as watcher:
         campaign = Campaign(
             pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
             store=store, state=state, shard=shard,
         )  # fmt: skip
+        stack.enter_context(serving(options.metrics, lambda: campaign_figures(campaign.told)))
         try:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):

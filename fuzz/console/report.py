@@ -7,11 +7,10 @@ import platform
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Self
 
 from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
@@ -22,6 +21,7 @@ from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    Observer,
     event_line,
     event_words,
     fleet_row,
@@ -226,55 +226,33 @@ def reference_lines(counts: Counts) -> Iterator[Text]:
 # While it runs
 
 
-class Watching:
-    """Somebody who is told of a campaign, within a `with` statement."""
-
-    status: CampaignStatus | None = None
-    """The newest."""
-    live: Live | None = None
-    """The view that redraws itself, on a terminal."""
-
-    def __init__(self, teller: Generator[None, CampaignStatus] | None = None) -> None:
-        self._teller = teller
-        if teller is not None:
-            next(teller)
-
-    def __enter__(self) -> Self:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.live is not None:
-            self.live.stop()
-
-    def update(self, status: CampaignStatus) -> None:
-        """Take the campaign's present status; cheap enough to be called at any rate."""
-        self.status = status
-        if self._teller is not None:
-            self._teller.send(status)
-
-
-def watching(*, json: bool, out: Console | None = None) -> Watching:
-    """Return the one who watches as fits where the output goes: by itself to standard output."""
-    if json:
-        return Watching(_objects())
+@contextmanager
+def watching(*, json: bool, out: Console | None = None) -> Iterator[Observer]:
+    """Yield who shows a campaign as fits where the output goes: by itself to standard output."""
     out = out or console()
-    if not is_watched(out):
-        return Watching(_lines(out))
-    watcher = Watching()
-    watcher.live = Live(
+    watcher = _objects() if json else _live(out) if is_watched(out) else _lines(out)
+    with closing(watcher):
+        next(watcher)
+        # Cheap enough to be called at any rate.
+        yield watcher.send
+
+
+def _live(out: Console) -> Generator[None, CampaignStatus]:
+    """Show the newest status on a terminal, in a view that redraws itself."""
+    status: CampaignStatus | None = None
+
+    def view() -> RenderableType:
+        return Text("starting …", style="quiet") if status is None else dashboard(status)
+
+    with Live(
         console=out,
-        get_renderable=lambda: (
-            Text("starting …", style="quiet")
-            if watcher.status is None
-            else dashboard(watcher.status)
-        ),
+        get_renderable=view,
         refresh_per_second=4,
         transient=True,
         vertical_overflow="crop",
-    )
-    return watcher
+    ):
+        while True:
+            status = yield
 
 
 def _lines(out: Console) -> Generator[None, CampaignStatus]:

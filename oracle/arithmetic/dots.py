@@ -450,11 +450,12 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
 
     A product of two f16 is exact in f32: a fused multiply-add returns no other number than these.
     """
+    d_type, _, _, c_type = rule.types.split(".")
     left, right, addend = (
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
     )
     left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
-    addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
+    addend = (conversions.widen(addend) if c_type == "f16" else addend).view(np.float32)
     result = np.empty_like(addend)
     term, pair = np.empty((2, *addend.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
@@ -473,4 +474,4 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
                     total += pair
     bits = result.view(np.uint32)
     bits[np.isnan(result)] = CANONICAL_NAN["f32"]
-    return narrow(bits) if rule.d_type == "f16" else bits
+    return narrow(bits) if d_type == "f16" else bits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.finding import WRONG_STEP
 from corpus.known import Known
 from fuzz.campaign.campaign import RoundQueue, check_options
-from fuzz.campaign.pool import STAGES, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import STAGES, WorkerHeartbeat, shared_heartbeats
 from fuzz.campaign.store import (
     STATISTICS,
     SUMMARY,
@@ -26,6 +27,7 @@ from fuzz.campaign.store import (
     State,
     Triage,
     decode,
+    limit_reached,
 )
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
@@ -129,7 +131,7 @@ def test_a_line_of_statistics_that_was_cut_off_spoils_no_other(tmp_path: Path) -
     ],
 )
 def test_whichever_limit_is_reached_ends_a_campaign(budget: Budget, reason: str) -> None:
-    assert budget.reason(9, 99, found=2, quiet=4) == reason
+    assert limit_reached(budget, 9, 99, found=2, quiet=4) == reason
 
 
 def test_the_options_that_differ_are_named_and_no_others() -> None:
@@ -143,7 +145,7 @@ def test_the_options_that_differ_are_named_and_no_others() -> None:
 
 
 def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
-    heartbeats = Heartbeats(2)
+    heartbeats = shared_heartbeats(2)
     heartbeat = WorkerHeartbeat(heartbeats, 1)
     heartbeat.enter(Stage.ORACLE, round=7)
     heartbeat.count(12)
@@ -157,9 +159,9 @@ def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
     WorkerHeartbeat(heartbeats, 1)
     assert (row["cases"], row["spent"][STAGES.index(Stage.ORACLE)]) == (12, spent)
     assert not heartbeat.interrupted
-    heartbeats.interrupt()
+    heartbeats.flag[0] = 1
     assert heartbeat.interrupted
-    heartbeats.close()
+    os.close(heartbeats.descriptor)
 
 
 def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:

@@ -46,7 +46,7 @@ def test_groups_hold_every_family_once_and_nothing_that_is_known_hides_what_is_n
     assert Counter(id(one) for group in groups for one in group.members) == Counter(map(id, found))
     for group in groups:
         assert len({one.known is None for one in group.members}) == 1
-        assert group.shown.case.kind.severity == max(one.case.kind.severity for one in group.members)
+        assert group.shown.case.kind.severity == max(kind.severity for kind in group.kinds)
         assert group.kinds.total() == sum(one.cases for one in group.members)
     assert group_counts(found)[0] == sum(group.shown.known is None for group in groups)
 
@@ -71,7 +71,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     with watching(json=False) as watcher:
         # Each is told at a time of its own.
         for count in range(1, len(found) + 1):
-            watcher.update(on_a_gpu(families=found[:count]))
+            watcher(on_a_gpu(families=found[:count]))
     piped = capsys.readouterr().out
     out = recording_console()
     campaign_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus")).show(out)

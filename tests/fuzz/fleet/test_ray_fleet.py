@@ -97,7 +97,7 @@ def campaign(
     with CampaignStore(corpus.path) as store:
         return Campaign(
             pool, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
-            known=Known(entries=()), observer=observer, store=store, state=store.load(),
+            known=Known(entries=()), observer=observer.update, store=store, state=store.load(),
         ).run()  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from command_line import warpfuzz
 
 from corpus import create_corpus
 from fuzz.campaign.campaign import campaign_options
-from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import WorkerHeartbeat, shared_heartbeats
 from fuzz.campaign.status import Life, read_figures
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
@@ -41,7 +41,7 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     )
     part, reports = Shard(index=2, count=3), []
     for shard, number in ((Shard(), 1), (part, 0)):
-        with whole.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
+        with whole.opened(WorkerHeartbeat(shared_heartbeats(1), 0)) as opened_check:
             plan = whole.plan(opened_check.facts)
             drawn = plan.round(shard.number(number), ProgramCoverage())
             report = opened_check.round(RoundJob(number=number, plan=drawn))

@@ -19,6 +19,7 @@ from oracle.models.figures import (
     NanRule,
     TruncatedDot,
     allowed_of,
+    values_allowed,
 )
 from oracle.program.operands import operations
 from oracle.program.operations import Elementwise
@@ -207,13 +208,11 @@ def figure(value):
     return Figure(value=value, confidence=Confidence.MEASURED, source="a test")
 
 
-def any_value(dice, allowed):
-    return dice.choice(allowed.values)
-
-
 def any_figures(dice, row):
     """Figures that no GPU has, as far as they go together and the reference does them."""
-    values = {name: any_value(dice, allowed) for name, allowed in allowed_of(TruncatedDot).items()}
+    values = {
+        name: dice.choice(values_allowed(one)) for name, one in allowed_of(TruncatedDot).items()
+    }
     block = dice.choice([4, 8, 16, values["block"] % 16 + 1])
     narrow = row.c_type == row.d_type == "f16"
     accumulator = values["accumulator"] if narrow else "f32"
@@ -248,7 +247,7 @@ def test_figures_of_doubles_that_no_gpu_has(reference):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if form.a_type.name == "f64"]
     for number in range(12):
-        values = {one: any_value(dice, what) for one, what in allowed_of(DoubleChain).items()}
+        values = {name: dice.choice(one.words) for name, one in allowed_of(DoubleChain).items()}
         order = tuple(dice.sample("abc", dice.choice([0, 3])))
         nan = NanRule(order=order, invalid=dice.getrandbits(64) | 0x7FF8 << 48)
         chain = DoubleChain(
