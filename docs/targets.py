@@ -71,7 +71,7 @@ def page() -> str:
 
 
 def _row(target: Target) -> str:
-    last = [version for version in VERSIONS if target.known_to(version)][-1]
+    last = [version for version in VERSIONS if Module(target, version).exists][-1]
     module = Module.named(target.name, str(last))
     forms = sum(is_available(form, module) for form in FORMS)
     gpus = "" if target.suffix else GPUS.get(target.number, "")

@@ -19,7 +19,12 @@ from corpus import durable
 from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks import protocol
-from fuzz.findings.families import FamilyState, finding_groups, finding_rows
+from fuzz.findings.families import (
+    FamilyState,
+    finding_groups,
+    finding_rows,
+    stored_id,
+)
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
@@ -400,9 +405,9 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "forms": {"reached": status.forms_reached, "documented": status.forms},
         "suspects": [
             {
-                "id": one.shown.id,
+                "id": stored_id(one.shown),
                 "looks_like": one.title,
-                "cases": one.cases,
+                "cases": one.kinds.total(),
                 "kinds": {kind.value: count for kind, count in one.kinds.items()},
                 "ids": one.ids,
             }

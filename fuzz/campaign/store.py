@@ -24,7 +24,7 @@ from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, Shrink
 from corpus.durable import open_plain, read_plain
 from corpus.known import Known
 from fuzz.checks.protocol import Examination, Found, FoundState
-from fuzz.findings.families import Bucket, FamilyState
+from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
@@ -482,7 +482,7 @@ class Triage:
     def _joined(self, key: str, member: FamilyState) -> bool:
         """Join a family to another one if both have come to the same finding; tell whether."""
         for other, there in self.members.items():
-            if other != key and member.id is not None and member.id == there.id:
+            if other != key and member.saved and stored_id(member) == stored_id(there):
                 there.cases += member.cases
                 del self.members[key]
                 # For good: which finding of it is examined first does not depend on chance.
@@ -506,11 +506,11 @@ class Triage:
             self._finish(other)
 
     def _doom(self, member: FamilyState) -> None:
-        self.doomed += [member.id] if member.new and member.id is not None else []
+        self.doomed += [member.saved.id] if member.new and member.saved is not None else []
 
     def sweep(self) -> None:
         """Remove what `doomed` names and no family has, once the state on the disk names it."""
-        for identity in set(self.doomed) - {one.id for one in self.members.values()}:
+        for identity in set(self.doomed) - set(map(stored_id, self.members.values())):
             # Somebody else may have removed it, or broken it: then there is nothing to be removed.
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.get(identity)
@@ -557,7 +557,7 @@ class Triage:
 
     def end(self) -> None:
         """Announce what happened twice and was not examined to its end."""
-        self.announced += [one for one in self.suspects if one.kind is Kind.COMPILE_FAILURE]
+        self.announced += [one for one in self.suspects if one.case.kind is Kind.COMPILE_FAILURE]
         there = {id(one) for one in self.announced}
         self.announced += [one for one in self.confirmed if id(one) not in there]
 

@@ -91,7 +91,7 @@ def pairs_of(
     wanted = [parse_target(target)] if target else known
     highest = assembler.highest_version
     versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
-    pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
+    pairs = [(t, v) for t in wanted for v in versions if Module(t, v).exists and t.number >= _FIRST]
     asked = target or version
     if not pairs or (asked and not any(assembler.accepts(v, t.name) for t, v in pairs)):
         raise UsageError(

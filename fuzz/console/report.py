@@ -44,6 +44,8 @@ from fuzz.findings.families import (
     finding_row,
     group_counts,
     group_name,
+    in_words,
+    stored_id,
 )
 from fuzz.kinds import KINDS
 from fuzz.output import (
@@ -393,20 +395,21 @@ def _workers(status: CampaignStatus) -> Iterator[Text]:
 def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
     rows = []
     for group in finding_groups(families):
-        known, kind = group.known is not None, KINDS[group.kind]
-        text = accused(group.shown.case)
+        family, case = group.shown, group.shown.case
+        known, kind = family.known is not None, KINDS[case.kind]
+        text = accused(case)
         opcode = next(iter(opcodes_of([text])), text.partition(" ")[0])
-        name = kind.short or kind.shown or group.kind.value
+        name = kind.short or kind.shown or case.kind.value
         rows.append(ReportRow(
             data={
                 "kind": Text(name, "known" if known else kind.style),
-                "cases": group.cases,
+                "cases": group.kinds.total(),
                 "what": plain(group.what).append_text(
-                    plain(f"{group.each_kind}{group.remark}", "quiet")
+                    plain(f"{in_words(group.kinds)}{group.remark}", "quiet")
                 ),
                 "instruction": plain(opcode, "quiet"),
-                "smallest case": group.shown.id or "not stored",
-                "id": group.shown.id or "",
+                "smallest case": stored_id(family) or "not stored",
+                "id": stored_id(family) or "",
             },
             style="known" if known else "",
         ))  # fmt: skip
@@ -460,7 +463,7 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
         yield f"Stored in {corpus}. Replay: {command}"
     for suspect in finding_groups(status.suspects):
         ids = " and ".join(suspect.ids) or "not stored"
-        looks = f"looks like {suspect.title}{suspect.each_kind}"
+        looks = f"looks like {suspect.title}{in_words(suspect.kinds)}"
         yield Text(f"Suspect, not replayed yet: {ids}, {looks}", style="odd")
     if status.suspects:
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", corpus))

@@ -31,7 +31,7 @@ from fuzz.campaign.store import (
 )
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
-from fuzz.findings.families import Bucket, FamilyState
+from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -286,4 +286,4 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     assert {key: is_provisional(state.case) for key, state in states.items()} == {
         "violation | wrong result | k": provisional,  # what is no longer there is found again
     }  # fmt: skip
-    assert [state.id for state in states.values()] == [stored]
+    assert [stored_id(state) for state in states.values()] == [stored]

@@ -15,9 +15,9 @@ from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.case import Evidence, named_after
 from fuzz.findings.families import (
     Bucket,
-    WrongImages,
     bucket_of_failure,
     core_of,
+    look_of,
 )
 from fuzz.findings.verdicts import Subject
 from fuzz.kinds import sentence
@@ -46,12 +46,10 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
     for buffer, form in (("gd", half()), ("xgd", other)):
         actual = expected.copy()
         actual[program.offset(buffer) + 4] ^= 1
-        seen = WrongImages(
-            program=program, images=image[None], actual=actual[None], expected=expected[None],
-            target="sm_90",
-        )  # fmt: skip
-        family = seen.bucket(Kind.VIOLATION, half())
-        assert ("8-bit integers" in family.key) == (form == other)
+        name, _ = look_of(
+            program, image[None], actual[None], expected=expected[None], target="sm_90", form=half()
+        )
+        assert ("8-bit integers" in name) == (form == other)
 
 
 def _renamed(buffer, names):

@@ -161,7 +161,7 @@ def outcome(
             state=store.load(),
         )  # fmt: skip
         status = campaign.run()
-    families = {(one.bucket.key, one.cases, one.kind) for one in status.families}
+    families = {(one.bucket.key, one.cases, one.case.kind) for one in status.families}
     ids = sorted(entry.id for entry in corpus.entries())
     figures = (status.cases, status.compared, status.unasked, status.rounds, status.gone)
     return families, ids, figures, dict(status.skipped), campaign.plan.forms
