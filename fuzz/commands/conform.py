@@ -39,7 +39,7 @@ from fuzz.runner import (
     make_here,
     opened,
 )
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute, has_figures
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
@@ -121,7 +121,7 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
     if worst is not Kind.DEVIATION:
         # What the ISA permits is not what is wrong, although it differs from the model, too.
         one = slice(number, number + 1)
-        allowed = permitted(program, images[one], target=target).allows(ran.images[one])[0]
+        allowed = allowed_bytes(permitted(program, images[one], target=target), ran.images[one])[0]
         found = [
             each for each in found if not allowed[each.byte : each.byte + -(-each.bits // 8)].all()
         ]

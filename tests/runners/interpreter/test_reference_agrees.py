@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.isa.forms import Matrix, Shape, format_named
+from oracle.isa.forms import Matrix, format_named, shape_named
 from oracle.isa.lookup import FORMS, form_of, selectors_of
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
@@ -81,7 +81,7 @@ ENDS = {
 @pytest.mark.parametrize("name", list(ENDS))
 def test_operations_on_every_element(reference, name):
     fmt = format_named(name)
-    shape = Shape.named("m8n8k4" if name == "f64" else "m16n16k16")
+    shape = shape_named("m8n8k4" if name == "f64" else "m16n16k16")
     matrix = Matrix(operand="c", shape=shape, type=fmt)
     sign, rng = 1 << (fmt.bits - 1), np.random.default_rng(28)
     patterns = np.array([*ENDS[name], *(sign | one for one in ENDS[name])], f"<u{fmt.bits // 8}")
