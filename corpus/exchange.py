@@ -32,6 +32,7 @@ from corpus.finding import (
     explain,
     migrated,
     read_document,
+    size_of,
     wrong_builds,
 )
 from corpus.store import Corpus, Entry, open_corpus, scan_folders, shown_forms
@@ -44,7 +45,7 @@ class CauseGroup(NamedTuple):
 
     identity: Identity
     members: tuple[Entry, ...]
-    """The worst kind first, the smallest of each kind first (`Finding.size`); never empty."""
+    """The worst kind first, the smallest of each kind first (`size_of`); never empty."""
 
     @property
     def kind(self) -> Kind:
@@ -66,7 +67,7 @@ def grouped(
         members[entry.finding.identity, apart(entry.finding)].append(entry)
     groups = []
     for (identity, _), found in members.items():
-        found.sort(key=lambda entry: (-entry.finding.kind.severity, *entry.finding.size))
+        found.sort(key=lambda entry: (-entry.finding.kind.severity, *size_of(entry.finding)))
         groups.append(CauseGroup(identity, tuple(found)))
     return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
 

@@ -110,11 +110,6 @@ class ShrinkStatus(StrEnum):
     CAPPED = "capped"  # shrinking ran into its limit of time or steps
     COMPLETE = "complete"  # nothing can be taken away without losing the finding
 
-    @property
-    def progress(self) -> int:
-        """Place in the order from not at all (0) to entirely."""
-        return list(ShrinkStatus).index(self)
-
 
 _VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
 
@@ -291,11 +286,11 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shrunk_to: FindingId | None = None
     """The smaller form that replaces this one as soon as it is stored."""
 
-    @property
-    def size(self) -> tuple[int, int, int, str]:
-        """What orders the members of a family, smallest first; no two are equal."""
-        stored = sum(record.size for record in self.files.values())
-        return self.complexity, len(self.text), stored, self.id
+
+def size_of(finding: Finding) -> tuple[int, int, int, str]:
+    """Return what orders the members of a family, smallest first; no two are equal."""
+    stored = sum(record.size for record in finding.files.values())
+    return finding.complexity, len(finding.text), stored, finding.id
 
 
 def finding_id(case: Case, digests: Mapping[str, str]) -> str:

@@ -15,7 +15,13 @@ from corpus.known import known_with
 from fuzz import output
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.status import CampaignStatus, check_tested, summary
+from fuzz.campaign.status import (
+    CampaignStatus,
+    check_tested,
+    summary,
+    uncompared_words,
+    unexplained,
+)
 from fuzz.campaign.store import (
     ABANDONED,
     Budget,
@@ -30,6 +36,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
 from fuzz.findings.case import check_trusted
+from fuzz.findings.families import finding_groups
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
@@ -157,7 +164,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if failure is not None:
         raise failure
     _check_compared(status, options.at_least)
-    return bool(status.findings)
+    return bool(unexplained(status))
 
 
 def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None]:
@@ -383,13 +390,13 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
             f"{output.counted(status.compared, status.words.case)} compared, and --at-least asks "
             f"for {least:,}; give it longer (--time, --cases), or select more (--only)"
         )
-    if status.findings:
+    if unexplained(status):
         return
-    if waiting := len(status.suspected) + status.unstored:
+    if waiting := len(finding_groups(status.suspects)) + status.unstored:
         raise InfrastructureError(
             f"{output.counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
-    if status.nothing_compared:
-        raise InfrastructureError(status.nothing_compared)
+    if why := uncompared_words(status):
+        raise InfrastructureError(why)
     check_tested(status.untested)

@@ -6,7 +6,7 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    Event,
     Observer,
     event_line,
     event_words,
@@ -29,8 +30,10 @@ from fuzz.campaign.status import (
     held_words,
     missing_words,
     read_statistics,
+    rows_of_causes,
     stage_shares,
     statistics,
+    uncompared_words,
 )
 from fuzz.checks.protocol import BY_MEMBER, REFERENCE, CheckWords, Counts, DeviceStatus, Stage
 from fuzz.console.metrics import device_text
@@ -123,8 +126,8 @@ def state_words(status: CampaignStatus) -> Iterator[str]:
     elif status.workers:
         yield limiting_words(stage_shares(status.workers), status.words)
     unknown, known = group_counts((*status.families, *status.shrinking))
-    known += len(status.of_causes(known=True))
-    if found := unknown + known + len(status.of_causes(known=False)):
+    known += len(rows_of_causes(status, known=True))
+    if found := unknown + known + len(rows_of_causes(status, known=False)):
         of_them = f", {known:,} of them known" * bool(known)
         yield f"{counted(found, 'family', 'families')} found{of_them}"
     else:
@@ -267,7 +270,7 @@ def _lines(out: Console) -> Generator[None, CampaignStatus]:
     for left_out in status.left_out:
         tell(f"left out: {left_out}")
     while True:
-        for line in (*status.remarks[remarks:], *map(event_line, status.events_since(events))):
+        for line in (*status.remarks[remarks:], *map(event_line, _new_events(status, events))):
             tell(line)
         remarks, events = len(status.remarks), status.event_count
         for group in finding_groups(status.families):
@@ -285,6 +288,12 @@ def _lines(out: Console) -> Generator[None, CampaignStatus]:
         status = yield
 
 
+def _new_events(status: CampaignStatus, count: int) -> Sequence[Event]:
+    """Return the events that came after so many, as far as they are kept."""
+    new = min(status.event_count - count, len(status.events))
+    return status.events[len(status.events) - new :]
+
+
 def _objects() -> Generator[None, CampaignStatus]:
     """Write a JSON object for each new family, each change of a fleet, and the state at times."""
     last, told, events, status = time.monotonic(), set[str](), 0, (yield)
@@ -293,7 +302,7 @@ def _objects() -> Generator[None, CampaignStatus]:
             if family.bucket.key not in told:
                 told.add(family.bucket.key)
                 emit({"finding": finding_row(family)})
-        for event in status.events_since(events):
+        for event in _new_events(status, events):
             emit({"event": event})
         events = status.event_count
         if time.monotonic() - last >= STATE_SECONDS:
@@ -444,7 +453,7 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
         yield plain(f"Of the fleet: {lost}; {missing}.", style="odd")
     took = f"in {duration(status.seconds)}, seed {status.seed}"
     yield f"{outcome_words(status)} {took}: {_found(status)}."
-    yield sentence(status.nothing_compared or _conclusion(status))
+    yield sentence(uncompared_words(status) or _conclusion(status))
     yield from (Text(sentence(said.plain), style=said.style) for said in apart(status))
     for note in status.notes:
         told = ", ".join(f"{name} {value}" for name, value in note.items())
@@ -452,7 +461,7 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         yield f"Stored in {corpus}. Replay: {command}"
-    for suspect in status.suspected:
+    for suspect in finding_groups(status.suspects):
         ids = " and ".join(suspect.ids) or "not stored"
         looks = f"looks like {suspect.title}{in_words(suspect.kinds)}"
         yield Text(f"Suspect, not replayed yet: {ids}, {looks}", style="odd")
@@ -471,7 +480,8 @@ def _found(status: CampaignStatus) -> str:
     if known:
         words = f"{unknown:,} new, {known:,} known"
     if status.suspects:
-        words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
+        suspects = counted(len(finding_groups(status.suspects)), "suspect")
+        words += f", and {suspects} not replayed yet"
     if status.unstored:
         words += f"; {counted(status.unstored, 'suspect')} not stored, like others that waited"
     if status.gone:
