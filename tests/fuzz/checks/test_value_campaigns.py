@@ -147,7 +147,7 @@ def test_a_ptx_pass_that_fails_now_and_then_is_a_compile_failure(tmp_path: Path)
         tmp_path, cases=64, images=8, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4
     )
     (failure,) = progress.families
-    assert failure.kind is Kind.COMPILE_FAILURE
+    assert failure.case.kind is Kind.COMPILE_FAILURE
     assert progress.counts["programs", "compiled"]
     assert progress.counts["programs", "failed"]
     assert set(replayed(tmp_path, ptx_pass=REFUSES_S8).values()) == {"reproduced"}
