@@ -19,12 +19,7 @@ from corpus import durable
 from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks import protocol
-from fuzz.findings.families import (
-    FamilyState,
-    finding_groups,
-    finding_rows,
-    stored_id,
-)
+from fuzz.findings.families import FamilyState, finding_groups, finding_rows, stored_id
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
