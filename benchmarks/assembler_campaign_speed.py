@@ -58,7 +58,7 @@ def measured(check: Instructions, workers: int, seconds: float) -> dict[str, obj
         with CampaignStore(corpus.path) as store:
             campaign = Campaign(
                 pool, facts, check=check, budget=Budget(seconds=seconds), corpus=corpus,
-                known=load_known(), observer=meter, store=store,
+                known=load_known(), observer=meter.update, store=store,
             )  # fmt: skip
             ended = campaign.run()
     assert meter.last is not None

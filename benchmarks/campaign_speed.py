@@ -123,7 +123,7 @@ def main() -> None:
                 budget=Budget(seconds=options.seconds),
                 corpus=corpus,
                 known=Known(entries=()),
-                observer=meter,
+                observer=meter.update,
                 store=store,
             )
             progress = campaign.run()

@@ -27,7 +27,7 @@ import strategies.rounds
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import WorkerHeartbeat, shared_heartbeats
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
@@ -164,7 +164,7 @@ class Timed:
 
 def template() -> bytes:
     """Return the report of a round, pickled."""
-    with CHECK.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
+    with CHECK.opened(WorkerHeartbeat(shared_heartbeats(1), 0)) as opened_check:
         drawn = CHECK.plan(opened_check.facts).round(0, ProgramCoverage())
         report: RoundReport = opened_check.round(RoundJob(number=0, plan=drawn))
     return pickle.dumps(replace(report, suspects={}), 5)
@@ -179,7 +179,7 @@ def measured(cluster: Any, report: bytes, seconds: float) -> tuple[float, float,
             pool._pickled = report
             timed.campaign = Campaign(
                 pool, pool.facts(), check=CHECK, budget=Budget(), corpus=corpus,
-                known=Known(entries=()), observer=timed, store=store,
+                known=Known(entries=()), observer=timed.update, store=store,
             )  # fmt: skip
             if isinstance(cluster, PickledCluster):
                 timed.marks = lambda: cluster.__dict__.update(

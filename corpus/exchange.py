@@ -32,6 +32,7 @@ from corpus.finding import (
     explain,
     migrated,
     read_document,
+    size_of,
     wrong_builds,
 )
 from corpus.store import Corpus, Entry, open_corpus, scan_folders, shown_forms
@@ -44,7 +45,7 @@ class CauseGroup(NamedTuple):
 
     identity: Identity
     members: tuple[Entry, ...]
-    """The worst kind first, the smallest of each kind first (`Finding.size`); never empty."""
+    """The worst kind first, the smallest of each kind first (`size_of`); never empty."""
 
     @property
     def kind(self) -> Kind:
@@ -66,7 +67,7 @@ def grouped(
         members[entry.finding.identity, apart(entry.finding)].append(entry)
     groups = []
     for (identity, _), found in members.items():
-        found.sort(key=lambda entry: (-entry.finding.kind.severity, *entry.finding.size))
+        found.sort(key=lambda entry: (-entry.finding.kind.severity, *size_of(entry.finding)))
         groups.append(CauseGroup(identity, tuple(found)))
     return sorted(groups, key=lambda group: (-group.kind.severity, group.identity.text))
 
@@ -114,7 +115,8 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> tuple[list[str], li
                     except BrokenEntryError as error:  # changed in the meantime
                         problems.append(error.problem)
                     except UsageError as error:
-                        problems.append(Problem(found.path, Cause.INVALID, str(error)))
+                        said = f"{found.path}: {error}"
+                        problems.append(Problem(found.path, Cause.INVALID, said))
                     else:
                         added += [found.id] if new else []
         destination.settle()
@@ -181,10 +183,10 @@ def verify(corpus: Corpus) -> Iterator[Problem]:
                 continue
             for path in sorted(store.children(found.path)):
                 if path.name != store.DESCRIPTION and path.name not in found.finding.files:
-                    yield Problem(path, Cause.STRANGE, unlisted)
+                    yield Problem(path, Cause.STRANGE, f"{path}: {unlisted}")
     for path in sorted(store.children(corpus.path / store.BROKEN)):
         said = "a broken entry, set aside when the same finding was stored again; remove it when "
-        yield Problem(path, Cause.STRANGE, f"{said}nobody needs it")
+        yield Problem(path, Cause.STRANGE, f"{path}: {said}nobody needs it")
 
 
 def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:

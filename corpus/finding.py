@@ -42,16 +42,11 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a corpus: what, and what to do, in a sentence for a person."""
+    """One thing that is wrong with a corpus."""
 
     path: Path
     cause: Cause
-    said: str
-
-    @property
-    def sentence(self) -> str:
-        """The path and what is said of it."""
-        return f"{self.path}: {self.said}"
+    sentence: str  # for a person: the path, what is wrong, and what to do
 
 
 _RESTORE = "restore the folder from a backup or another corpus (`warpfuzz corpus merge INTO FROM`)"
@@ -61,7 +56,7 @@ class BrokenEntryError(InfrastructureError):
     """An entry of a corpus cannot be used."""
 
     def __init__(self, path: Path, cause: Cause, what: str, remedy: str = _RESTORE) -> None:
-        self.problem = Problem(path, cause, f"{what}; {remedy}")
+        self.problem = Problem(path, cause, f"{path}: {what}; {remedy}")
         super().__init__(self.problem.sentence)
 
 
@@ -114,11 +109,6 @@ class ShrinkStatus(StrEnum):
     FLAKY = "flaky"  # stopped failing while it was shrunk
     CAPPED = "capped"  # shrinking ran into its limit of time or steps
     COMPLETE = "complete"  # nothing can be taken away without losing the finding
-
-    @property
-    def progress(self) -> int:
-        """Place in the order from not at all (0) to entirely."""
-        return list(ShrinkStatus).index(self)
 
 
 _VARIANT = re.compile(r"^(mma\.sp)::\w+(?= |$)")
@@ -206,10 +196,6 @@ class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     image: Count | None = None
     """Index of the failing image of the round; None where there are no images."""
 
-    def __post_init__(self) -> None:
-        if self.seed >= 1 << 64:
-            raise ValueError("the seed has more than 64 bits")
-
 
 class Making(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a finding was made with, so that it can be made again; "" where nothing was named."""
@@ -261,6 +247,10 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         default_factory=lambda: datetime.now(UTC).replace(microsecond=0)
     )  # when it was found, UTC
 
+    def __post_init__(self) -> None:
+        if self.origin is not None and self.origin.seed >= 1 << 64:
+            raise ValueError("the seed has more than 64 bits in field origin")
+
     @property
     def keys(self) -> tuple[str, ...]:
         """What a list of known findings of schema 1 may call it: keys without compilers.
@@ -296,11 +286,11 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shrunk_to: FindingId | None = None
     """The smaller form that replaces this one as soon as it is stored."""
 
-    @property
-    def size(self) -> tuple[int, int, int, str]:
-        """What orders the members of a family, smallest first; no two are equal."""
-        stored = sum(record.size for record in self.files.values())
-        return self.complexity, len(self.text), stored, self.id
+
+def size_of(finding: Finding) -> tuple[int, int, int, str]:
+    """Return what orders the members of a family, smallest first; no two are equal."""
+    stored = sum(record.size for record in finding.files.values())
+    return finding.complexity, len(finding.text), stored, finding.id
 
 
 def finding_id(case: Case, digests: Mapping[str, str]) -> str:

@@ -361,18 +361,20 @@ class Answers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     answers: Mapping[str, tuple[str | None, ...]]
     """By a finding's id, one for each version: "accepted", "crash"; None if it was not asked."""
 
-    def of(self, identity: str) -> list[tuple[str, str]]:
-        """Return versions with their answers about a finding, of those that were asked."""
-        told = zip(self.asked, self.answers.get(identity, ()), strict=False)
-        return [(version, answer) for version, answer in told if answer is not None]
 
-    def spans(self, identity: str) -> str:
-        """Return the answers with the releases that gave them: "crash 12.3; rejected 12.4–13.5"."""
-        spans = []
-        for answer, told in groupby(self.of(identity), key=operator.itemgetter(1)):
-            releases = [version.rpartition(".")[0] for version, _ in told]
-            spans.append(f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}")
-        return "; ".join(spans)
+def answers_about(answers: Answers, identity: str) -> list[tuple[str, str]]:
+    """Return versions with their answers about a finding, of those that were asked."""
+    told = zip(answers.asked, answers.answers.get(identity, ()), strict=False)
+    return [(version, answer) for version, answer in told if answer is not None]
+
+
+def answer_spans(answers: Answers, identity: str) -> str:
+    """Return the answers with the releases that gave them: "crash 12.3; rejected 12.4–13.5"."""
+    spans = []
+    for answer, told in groupby(answers_about(answers, identity), key=operator.itemgetter(1)):
+        releases = [version.rpartition(".")[0] for version, _ in told]
+        spans.append(f"{answer} {'–'.join(dict.fromkeys((releases[0], releases[-1])))}")
+    return "; ".join(spans)
 
 
 def read_answers(folder: Path = FOLDER) -> Answers:
@@ -399,7 +401,7 @@ def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
     for entry in open_corpus(FOLDER).entries(checksums=False):
         finding = entry.finding
         builds = defaultdict(set, {finding.identity: set(wrong_builds(finding))})
-        for version, answer in told.of(finding.id):
+        for version, answer in answers_about(told, finding.id):
             # A module at which one ptxas crashes may be another one's internal error.
             wrong = Kind.ACCEPTED if finding.oracle.verdict == "illegal" else Kind.REJECTED
             failing = (Kind.CRASH, Kind.HANG, Kind.INTERNAL, Kind.UNREADABLE)

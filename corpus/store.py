@@ -32,12 +32,14 @@ from corpus.finding import (
     Finding,
     Problem,
     RunnerVerdict,
+    ShrinkStatus,
     decode,
     digest,
     encode,
     explain,
     finding_id,
     read_document,
+    size_of,
 )
 from oracle.errors import InfrastructureError, UsageError
 
@@ -146,7 +148,7 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
             continue
         if not IDS.fullmatch(path.name):
             said = "no finding has this name; move it out of the corpus, or import it if it is a "
-            yield Problem(path, Cause.STRANGE, f"{said}case written by hand")
+            yield Problem(path, Cause.STRANGE, f"{path}: {said}case written by hand")
         elif path.name != last:
             try:
                 entry = read_entry(path, checksums=checksums)
@@ -211,7 +213,8 @@ class Corpus:
                 self.rewrite(shown, replace(shown.finding, shrunk_to=shrunk.id))
             saved = self.deposit(shrunk, files)
             there = self.sound(shrunk.id)
-            if there is not None and there.finding.shrink.progress < shrunk.shrink.progress:
+            steps = list(ShrinkStatus)
+            if there and steps.index(there.finding.shrink) < steps.index(shrunk.shrink):
                 # It was there, and nobody knew that nothing can be taken away from it.
                 kept = {"files": there.finding.files, "shrunk_to": there.finding.shrunk_to}
                 self.rewrite(there, replace(shrunk, **kept))
@@ -431,7 +434,7 @@ def shown_forms(entries: Iterable[Entry]) -> dict[str, Entry]:
         if last is None:
             ids = list(path)
             ring = (path[each] for each in ids[ids.index(at.id) :])
-            last = min(ring, key=lambda member: member.finding.size)
+            last = min(ring, key=lambda member: size_of(member.finding))
         shown |= dict.fromkeys(path, last)
     return shown
 

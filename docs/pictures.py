@@ -15,7 +15,6 @@ import tempfile
 from contextlib import chdir
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from corpus import ShrinkStatus, create_corpus, open_corpus
 from corpus.known import known_with
@@ -50,12 +49,6 @@ class Photographer:
 
     status: CampaignStatus | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is held open."""
-
     def update(self, status: CampaignStatus) -> None:
         """Keep a status with findings."""
         early = self.status is None or self.status.finishing or not status.finishing
@@ -81,7 +74,7 @@ def campaign(runner: str, only: str, photographer: Photographer, budget: Budget)
     ):
         one = Campaign(
             pool, pool.facts(), check=check, budget=budget, corpus=corpus,
-            known=known_with(None), observer=photographer, store=store,
+            known=known_with(None), observer=photographer.update, store=store,
         )  # fmt: skip
         return one.run()
 

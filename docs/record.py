@@ -28,6 +28,8 @@ from corpus.known import (
     Answers,
     KnownRow,
     VersionSpan,
+    answer_spans,
+    answers_about,
     load_known,
     named_corpus,
     read_answers,
@@ -106,7 +108,7 @@ def trophies(rows: Iterable[KnownRow], entries: Sequence[Entry], answers: Answer
     yield from ("", "## Assemblers: crashes, internal errors, wrong verdicts", "", *_TABLE)
     lines: dict[tuple[Kind, str, str], list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda one: one.finding.identity.text):
-        if spans := answers.spans(entry.id):
+        if spans := answer_spans(answers, entry.id):
             mnemonic = re.match(r"wmma\.\w+|\w+", _instruction(entry))
             lines[entry.finding.kind, mnemonic[0] if mnemonic else "", spans].append(entry)
     for (kind, _, spans), found in sorted(
@@ -163,7 +165,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
     asked: dict[Kind, list[Entry]] = defaultdict(list)
     ran: list[Entry] = []
     for entry in entries:
-        (asked[entry.finding.kind] if answers.of(entry.id) else ran).append(entry)
+        (asked[entry.finding.kind] if answers_about(answers, entry.id) else ran).append(entry)
     modules = sum(map(len, asked.values()))
     yield from (
         "# Record of what campaigns found in ptxas",
@@ -188,7 +190,7 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
                 "|---|---|---|---|",
             )
         for entry in sorted(asked[kind], key=lambda one: one.finding.identity.text):
-            yield _row(entry, entry.finding.instructions[0], answers.spans(entry.id))
+            yield _row(entry, entry.finding.instructions[0], answer_spans(answers, entry.id))
     if ran:
         yield from (
             "",
@@ -220,11 +222,11 @@ def with_answers_of(
 ) -> Answers:
     """Return the answers of a record with those of one more assembler, `jobs` asked at a time."""
     name = assembler.version.removeprefix("V")
-    entries = [entry for entry in entries if answers.of(entry.id)]
+    entries = [entry for entry in entries if answers_about(answers, entry.id)]
     with ThreadPoolExecutor(jobs) as pool:
         said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
     told = {
-        entry.id: dict(answers.of(entry.id)) | {name: one}
+        entry.id: dict(answers_about(answers, entry.id)) | {name: one}
         for entry, one in zip(entries, said, strict=True)
     }
     order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])

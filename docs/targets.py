@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oracle.isa.lookup import FORMS, is_available, notes_of
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
-from oracle.models import Confidence, model_for
+from oracle.models import Confidence, figures_in, model_for
 from oracle.models.files import BASES
 from runners.simulated.silicon import ARCHITECTURES
 
@@ -71,7 +71,7 @@ def page() -> str:
 
 
 def _row(target: Target) -> str:
-    last = [version for version in VERSIONS if target.known_to(version)][-1]
+    last = [version for version in VERSIONS if Module(target, version).exists][-1]
     module = Module.named(target.name, str(last))
     forms = sum(is_available(form, module) for form in FORMS)
     gpus = "" if target.suffix else GPUS.get(target.number, "")
@@ -83,7 +83,7 @@ def _row(target: Target) -> str:
 def _figures(target: Target) -> str:
     """Say whose figures a target has, and where they come from."""
     model = model_for(target.name)
-    found = {figure.confidence for unit in model.units for figure in unit.figures}
+    found = {figure.confidence for unit in model.units for figure in figures_in(unit).values()}
     kinds = ", ".join(one.value for one in Confidence if one in found)
     return kinds if model.base == f"sm_{target.number}" else f"{kinds} from {model.base}"
 

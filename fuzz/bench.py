@@ -424,8 +424,8 @@ def lines_of(task: LinesTask) -> Row:
         "cases": images,
         "lines": len(groups),
         "titles": [group.title for group in groups],
-        "known": sum(group.known is not None for group in groups),
-        "flaky": sum(group.kind is Kind.FLAKY for group in groups),
+        "known": sum(group.shown.known is not None for group in groups),
+        "flaky": sum(group.shown.case.kind is Kind.FLAKY for group in groups),
         "named": bool(told) and all(any(one in text for one in task.guilty) for text in told),
         "seconds": [round(taken, 3) for taken in seconds],
     }

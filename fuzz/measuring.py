@@ -41,7 +41,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
-from oracle.models.figures import allowed_of, exact_name
+from oracle.models.figures import allowed_of, exact_name, values_in
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.emission import emit_all
@@ -236,7 +236,7 @@ class Measurer:
             elif unit.kind == "exact":
                 name, tiles = exact_name(form), self.device.random(form, _EXACT_IMAGES, self.seed)
                 values = allowed_of(ExactSum)[name].words
-                yield self._chosen(unit, name, self.known.exact.values.get(name), values, tiles)
+                yield self._chosen(unit, name, values_in(self.known.exact).get(name), values, tiles)
 
     def _evidence(self, units: Sequence[MeasuredUnit]) -> ProbeEvidence:
         types, depth = units[0].types, units[0].first.stored.shape.k
@@ -253,7 +253,7 @@ class Measurer:
         if unit.kind == "double":
             unit = MeasuredUnit(name=unit.types, types=unit.types, forms=forms)
         row = self.known.doubles if unit.kind == "double" else self.known.find_dot(unit.first)
-        known = {} if row is None else dict(row.values)
+        known = {} if row is None else values_in(row)
         if isinstance(known.get("nan"), NanRule) and known["nan"].order:
             # Where payloads are kept, the word without one does not matter.
             known["nan"] = replace(known["nan"], canonical=NanRule.canonical)
@@ -416,7 +416,7 @@ def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tupl
     for unit in by_unit.values():
         # One after the other; what was refused, or is not there, leaves open what lies between.
         rows_here = ((release, unit.get(release)) for release in releases)
-        groups = groupby(rows_here, key=lambda one: None if one[1] is None else one[1].values)
+        groups = groupby(rows_here, key=lambda one: None if one[1] is None else values_in(one[1]))
         filled = [[release for release, _ in some] for values, some in groups if values is not None]
         for group in filled:
             row = unit[group[-1]]

@@ -394,7 +394,7 @@ def drawn_versions(ready: OpenRunner) -> PtxVersions:
     choice = ready.choice
     if choice.ptx_version is not None:
         return PtxVersions.only(ready.ptx_version)
-    known = [one for one in VERSIONS if parse_target(ready.target).known_to(one)]
+    known = [one for one in VERSIONS if Module(parse_target(ready.target), one).exists]
     newest = [known[-1]]
     if choice.assembler is not None:
         try:
@@ -519,7 +519,7 @@ def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
 
 
 def _own_target(targets: frozenset[str]) -> str:
-    plain = [TARGETS[name] for name in targets if not TARGETS[name].is_specific]
+    plain = [TARGETS[name] for name in targets if not TARGETS[name].suffix]
     return max(plain, key=lambda target: target.number).name
 
 

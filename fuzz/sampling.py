@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.isa.targets import DEFAULT_TARGET, Module
 from oracle.program.program import Program, locate, walk
 from runners.emission import emit
@@ -51,7 +51,8 @@ class Sample:
         UsageError
             If they have another dtype or shape.
         """
-        allowed = permitted(self.program, before, target=self.module.target.name).allows(after)
+        permission = permitted(self.program, before, target=self.module.target.name)
+        allowed = allowed_bytes(permission, after)
         if allowed.all():
             return
         image, byte = np.argwhere(~allowed)[0].tolist()

@@ -13,7 +13,7 @@ import numpy as np
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.experiments import ExperimentDevice
-from fuzz.findings.verdicts import Subject, judge, replays_of
+from fuzz.findings.verdicts import Subject, judge, other_kernels, replays_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
 from fuzz.runner import OpenRunner
@@ -378,7 +378,7 @@ class Trials:
                 entry = given.kernels[0].entry
                 into = Module.named(given.target, given.version)
                 made = emit(program, module=into, entry=entry)
-                if self._subject.others:
+                if other_kernels(self._subject):
                     made = replace(made, ptx=with_kernel_of(given.ptx, made.ptx, entry))
                 module = made
             if len(self._modules) >= _MODULES:

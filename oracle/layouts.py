@@ -280,12 +280,11 @@ def check_operands(form: Form, *operands: NDArray[Any]) -> tuple[int, ...]:
     if form.satfinite and form.a_type.is_float:
         text = "what .satfinite does to floating point is not known; leave it out"
         raise UsageError(f"{form.opcode}: {text}, or give integer multiplicands")
-    return check_batch(
-        *(
-            (name, array, form.type(name).raw, form.shape.matrix(name))
-            for name, array in zip("abc", operands, strict=True)
-        )
+    given = (
+        (one.operand, array, one.type.raw, (one.rows, one.columns))
+        for one, array in zip(map(form.matrix, "abc"), operands, strict=True)
     )
+    return check_batch(*given)
 
 
 def check_batch(*given: Given) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ def versions_up_to(
     compilers can be asked about a finding. UsageError says that none knows the target.
     """
     row = parse_target(target)
-    known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
+    known = [one for one in VERSIONS if Module(row, one).exists and one <= newest]
     if not known:
         raise UsageError(
             f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "

@@ -9,15 +9,22 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd, WorkerPool
-from fuzz.campaign.status import CampaignStatus, Changed, Hosts, statistics, summary, untested_words
-from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage
+from fuzz.campaign.status import (
+    CampaignStatus,
+    Changed,
+    Hosts,
+    Observer,
+    statistics,
+    summary,
+    untested_words,
+)
+from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage, limit_reached
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -60,13 +67,6 @@ def check_options(before: protocol.Options, now: protocol.Options) -> None:
         )
 
 
-class Observer(Protocol):
-    """Receiver of the status of a campaign, such as a console."""
-
-    def update(self, status: CampaignStatus) -> None:
-        """Take the campaign's present status."""
-
-
 class Campaign:
     """A campaign with one check, or with its rounds of one shard.
 
@@ -97,7 +97,7 @@ class Campaign:
         )
         limits = msgspec.structs.asdict(budget).items()
         self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
-        self._rounds = RoundQueue(self._state, shard or protocol.Shard())
+        self._rounds = RoundQueue(self._state)
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
         self._counts: protocol.Counts = protocol.Counts(
@@ -109,6 +109,7 @@ class Campaign:
         if state is not None:
             self._restore(state)
         now = time.monotonic()
+        self.told: CampaignStatus | None = None  # what the observer was told last
         self._started = now - self._state.seconds
         self._saved = self._recorded = self._newest = self._looked = now
         """`_newest`: when something new was found or reached."""
@@ -150,7 +151,7 @@ class Campaign:
         finally:
             self.triage.end()
             self._state.seconds = time.monotonic() - self._started
-            self._observer.update(self.status())
+            self._tell()
             if failed:
                 # It did not die. Its state stays as it was saved: a round may be half counted.
                 with suppress(WarpfuzzError):
@@ -200,9 +201,8 @@ class Campaign:
             return self._lost or "no worker is left"
         now = time.monotonic()
         found = group_counts(self.triage.confirmed)[0]
-        return self.budget.reason(
-            now - self._started, self._state.cases, found=found, quiet=now - self._newest
-        )
+        spent, quiet = now - self._started, now - self._newest
+        return limit_reached(self.budget, spent, self._state.cases, found=found, quiet=quiet)
 
     def _left(self) -> int | None:
         limit = self.budget.cases
@@ -257,7 +257,7 @@ class Campaign:
         return self.triage.settled | {words[2] for words in wrong}
 
     def _drawn(self, place: int) -> protocol.RoundPlan:
-        number = (self._shard or protocol.Shard()).number(place)
+        number = place if self._shard is None else self._shard.number(place)
         return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
@@ -309,7 +309,11 @@ class Campaign:
             self.save()
         if now - self._recorded >= _STATISTICS_SECONDS:
             self._write_figures()
-        self._observer.update(self.status())
+        self._tell()
+
+    def _tell(self) -> None:
+        self.told = self.status()
+        self._observer(self.told)
 
     def _write_figures(self) -> None:
         self._recorded = time.monotonic()
@@ -367,7 +371,7 @@ class Campaign:
             said=self._said,
             untested=untested_words(faults, self._counts["programs", "compiled"]) or None,
             left_out=self.facts.left_out,
-            remarks=self.pool.remarks(),
+            remarks=tuple(self.pool.remarks),
             hosts=self._hosts.statuses(),
             event_count=self._hosts.count,
             events=state.events,
@@ -427,8 +431,8 @@ _ATTEMPTS = 2  # workers that may die over a round before it is skipped
 class RoundQueue:
     """Rounds by number, from those that are committed to the next one."""
 
-    def __init__(self, state: State, shard: protocol.Shard) -> None:
-        self._state, self._shard = state, shard
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._given: dict[int, protocol.RoundJob] = {}
         """Rounds that are not committed and were given to somebody, or are to be given again."""
         self._again: list[int] = []  # those of them that nobody works on
@@ -466,14 +470,17 @@ class RoundQueue:
         if epoch_known(number) > state.rounds:
             return None
         if left is not None:
-            left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
+            for earlier, job in self._given.items():
+                if earlier < number:
+                    most = job.plan.cases - job.skip
+                    left -= most if job.limit is None else min(most, job.limit)
             if left <= 0:
                 return None
         drawn, skip = draw(number), state.parts.get(number, 0)
         if left is not None and left >= drawn.cases - skip:
             left = None
         job = self._given[number] = protocol.RoundJob(
-            number=number, plan=drawn, shard=self._shard, skip=skip, limit=left, settled=settled
+            number=number, plan=drawn, skip=skip, limit=left, settled=settled
         )
         return job
 

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from multiprocessing import reduction
 from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
@@ -124,7 +125,8 @@ class WorkerPool(ClosedAtTheEnd):
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._remarks: dict[str, None] = {}
+        self.remarks: dict[str, None] = {}
+        """Sentences about those who differ, or cannot take part: each once."""
 
     def facts(self) -> protocol.Facts:
         """Wait until somebody is ready; return what they say of their runner.
@@ -142,10 +144,6 @@ class WorkerPool(ClosedAtTheEnd):
                 lost = isinstance(event, Broken) and event.cause is DeviceLostError
                 if isinstance(event, Broken) and not (lost and self.workers):
                     raise event.error()
-
-    def remarks(self) -> Sequence[str]:
-        """Return sentences about those who differ, or cannot take part."""
-        return tuple(self._remarks)
 
     @property
     @abstractmethod
@@ -187,38 +185,30 @@ the stages took so far."""
 _FLAG_BYTES = 8
 
 
-class Heartbeats:
-    """The rows of all workers, and a flag that asks them to come to an end."""
+class Heartbeats(NamedTuple):
+    """Memory that the coordinator and all workers share."""
 
-    def __init__(self, count: int, descriptor: int | None = None) -> None:
-        size = _FLAG_BYTES + count * _ROW.itemsize
-        if descriptor is None:
-            with tempfile.TemporaryFile() as file:
-                file.truncate(size)
-                descriptor = os.dup(file.fileno())
-        self.descriptor = descriptor
-        memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
-        self._flag, self.rows = memory[:_FLAG_BYTES], memory[_FLAG_BYTES:].view(_ROW)
+    descriptor: int  # of its file; who made it closes it
+    flag: NDArray[np.uint8]  # whose first byte is 1 when workers are to come to an end
+    rows: NDArray[np.void]  # one of each worker
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether workers are to come to an end with what they do."""
-        return bool(self._flag[0])
 
-    def interrupt(self) -> None:
-        """Ask them to."""
-        self._flag[0] = 1
-
-    def close(self) -> None:
-        """Give the descriptor up."""
-        os.close(self.descriptor)
+def shared_heartbeats(count: int, descriptor: int | None = None) -> Heartbeats:
+    """Return the memory of so many workers, in the file of a descriptor or in a new one."""
+    size = _FLAG_BYTES + count * _ROW.itemsize
+    if descriptor is None:
+        with tempfile.TemporaryFile() as file:
+            file.truncate(size)
+            descriptor = os.dup(file.fileno())
+    memory = np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+    return Heartbeats(descriptor, memory[:_FLAG_BYTES], memory[_FLAG_BYTES:].view(_ROW))
 
 
 class WorkerHeartbeat:
     """A worker's side of its row."""
 
     def __init__(self, heartbeats: Heartbeats, row: int) -> None:
-        self._heartbeats = heartbeats
+        self._flag = heartbeats.flag
         # A worker that takes the place of one that was killed goes on with its figures.
         self._row = heartbeats.rows[row : row + 1]
         self._stage, self._at = STAGES.index(protocol.Stage.WAIT), time.monotonic()
@@ -228,7 +218,7 @@ class WorkerHeartbeat:
     @property
     def interrupted(self) -> bool:
         """Whether to come to an end with what is being done."""
-        return self._heartbeats.interrupted
+        return bool(self._flag[0])
 
     def enter(self, stage: protocol.Stage, *, round: int | None = None) -> None:  # noqa: A002
         """Say that a stage begins; the one before it has ended."""
@@ -249,19 +239,16 @@ class WorkerHeartbeat:
         self._row["stage"], self._row["written"], self._at = self._stage, now, now
 
 
-class _Member(SupervisedChild):
+@dataclass(kw_only=True, eq=False)
+class _Member:
     """A worker process, and what it does."""
 
-    def __init__(self, row: int, check: bytes, device: int, heartbeats: Heartbeats) -> None:
-        self.row, self.device = row, device
-        self.job: protocol.Job | None = None
-        self.facts: protocol.Facts | None = None
-        self.given = time.monotonic()  # when it was started, or given its job
-        super().__init__(
-            helper("fuzz.campaign.pool"), str(len(heartbeats.rows)), str(row),
-            environment={**helper_environment(), **_ONE_THREAD},
-        )  # fmt: skip
-        self.send((check, device), descriptor=heartbeats.descriptor)
+    child: SupervisedChild
+    row: int
+    device: int
+    given: float  # when it was started, or given its job, on the clock of time.monotonic
+    job: protocol.Job | None = None
+    facts: protocol.Facts | None = None
 
 
 class ProcessPool(WorkerPool):
@@ -279,7 +266,7 @@ class ProcessPool(WorkerPool):
         self._check, self._devices, self._pickled = check, devices, pickled(check)
         rows = workers + 1 + workers // _WORKERS_OF_AN_EXAMINER
         self._rounds, self._examiners = range(workers), range(workers, rows)
-        self._heartbeats = Heartbeats(rows)
+        self._heartbeats = shared_heartbeats(rows)
         self._closed = False
         self._members: dict[int, _Member] = {}
         self._deaths = [0] * rows  # times in a row that this worker died before it was ready
@@ -295,14 +282,19 @@ class ProcessPool(WorkerPool):
         return sum(row in self._rounds for row in self._members)
 
     def _start(self, row: int) -> None:
-        device = self._devices[row % len(self._devices)]
+        device, given = self._devices[row % len(self._devices)], time.monotonic()
         try:
-            self._members[row] = _Member(row, self._pickled, device, self._heartbeats)
+            child = SupervisedChild(
+                helper("fuzz.campaign.pool"), str(len(self._heartbeats.rows)), str(row),
+                environment={**helper_environment(), **_ONE_THREAD},
+            )  # fmt: skip
         except OSError as error:
             raise InfrastructureError(
                 f"no worker process can be started ({error}); ask for fewer with --workers, or "
                 "end other programs"
             ) from error
+        child.send((self._pickled, device), descriptor=self._heartbeats.descriptor)
+        self._members[row] = _Member(child=child, row=row, device=device, given=given)
 
     def _free(self, rows: Sequence[int]) -> list[_Member]:
         members = (self._members.get(row) for row in rows)
@@ -328,21 +320,21 @@ class ProcessPool(WorkerPool):
         everybody = range(self._examiners.stop - 1, -1, -1)
         member = self._free(self._rounds if isinstance(job, protocol.RoundJob) else everybody)[0]
         member.job, member.given = job, time.monotonic()
-        member.send(job)
+        member.child.send(job)
 
     def poll(self, seconds: float) -> list[Event]:
         """Listen to the workers; replace those that are gone or silent for too long."""
         if not self._events:
-            members: list[Any] = list(self._members.values())
-            for member in wait(members, seconds):
-                self._hear(cast(_Member, member))
+            members: dict[Any, _Member] = {one.child: one for one in self._members.values()}
+            for child in wait(members, seconds):
+                self._hear(members[child])
             self._end_stalled()
         events, self._events = self._events, []
         return events
 
     def _hear(self, member: _Member) -> None:
         try:
-            message = member.receive(deadline=time.monotonic())
+            message = member.child.receive(deadline=time.monotonic())
         except NoAnswerError as error:
             said = error.log.strip().splitlines()
             killed = error.how.endswith("SIGKILL") and error.trouble is Trouble.CRASH
@@ -357,7 +349,7 @@ class ProcessPool(WorkerPool):
             self._end(member, message.message, guilty=False)
             self._deaths[member.row] = _DEATHS_AT_START
             if len(self._devices) > 1:
-                self._remarks[f"left out: GPU {member.device}: {message.message}"] = None
+                self.remarks[f"left out: GPU {member.device}: {message.message}"] = None
             self._events.append(message)
         elif member.job is not None:
             self._events.append(RoundEnd(job=member.job, report=message))
@@ -365,7 +357,7 @@ class ProcessPool(WorkerPool):
 
     def _end(self, member: _Member, how: str, *, guilty: bool) -> None:
         del self._members[member.row]
-        member.end(_END_SECONDS)
+        member.child.end(_END_SECONDS)
         if member.job is not None:
             self._events.append(Lost(job=member.job, how=how, guilty=guilty))
 
@@ -395,7 +387,7 @@ class ProcessPool(WorkerPool):
                 self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
 
     def interrupt(self) -> None:
-        self._heartbeats.interrupt()
+        self._heartbeats.flag[0] = 1
 
     def statuses(self) -> Sequence[WorkerStatus]:
         return [
@@ -426,11 +418,11 @@ class ProcessPool(WorkerPool):
         self._closed = True
         deadline = time.monotonic() + _END_SECONDS
         for member in self._members.values():
-            member.process.terminate()
+            member.child.process.terminate()
         for member in self._members.values():
-            member.end(max(0.01, deadline - time.monotonic()))
+            member.child.end(max(0.01, deadline - time.monotonic()))
         self._members.clear()
-        self._heartbeats.close()
+        os.close(self._heartbeats.descriptor)
 
 
 _GARBAGE = 100_000
@@ -463,7 +455,7 @@ def serve(line: Connection[Any, Any], rows: int, row: int) -> None:
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
         data, device = line.recv()
-        heartbeat = WorkerHeartbeat(Heartbeats(rows, reduction.recv_handle(line)), row)
+        heartbeat = WorkerHeartbeat(shared_heartbeats(rows, reduction.recv_handle(line)), row)
         asked = -_HEALTH_SECONDS
         try:
             with unpickled(data).on(device).opened(heartbeat) as check:

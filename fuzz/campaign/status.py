@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,7 +19,7 @@ from corpus import durable
 from fuzz.campaign import store
 from fuzz.campaign.store import Count, HostRecord, State
 from fuzz.checks import protocol
-from fuzz.findings.families import FamilyState, FindingGroup, finding_groups, finding_rows
+from fuzz.findings.families import FamilyState, finding_groups, finding_rows, stored_id
 from fuzz.findings.verdicts import Basis
 from fuzz.output import counted, duration, harmless
 from oracle.errors import InfrastructureError, UsageError
@@ -272,40 +272,35 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
     screening: protocol.ScreeningReport | None = None  # in idle time; None where there was none
 
-    def events_since(self, count: int) -> Sequence[Event]:
-        """Return the events that came after so many, as far as they are kept."""
-        new = min(self.event_count - count, len(self.events))
-        return self.events[len(self.events) - new :]
 
-    @property
-    def findings(self) -> list[FamilyState]:
-        """Families that nobody has explained yet."""
-        return [family for family in self.families if family.known is None]
+Observer = Callable[[CampaignStatus], object]
+"""Who is told a campaign's present status, such as a console."""
 
-    @property
-    def suspected(self) -> list[FindingGroup]:
-        """Suspects by what they look like: a violation and a deviation of one cause are one."""
-        return finding_groups(self.suspects)
 
-    def of_causes(self, *, known: bool) -> list[FoundRow]:
-        """Return what a file lists that is known, or not: the first family of each cause."""
-        rows = [row for row in self.rows if row.known is known]
-        return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
+def unexplained(status: CampaignStatus) -> list[FamilyState]:
+    """Return the families that nobody has explained yet."""
+    return [family for family in status.families if family.known is None]
 
-    @property
-    def nothing_compared(self) -> str:
-        """Why the campaign says nothing of what it judges; empty if it compared something."""
-        if self.compared or self.findings or not self.words.nothing_compared:
-            return ""
-        if self.rounds or self.cases or self.skipped or self.said:
-            last = f"; the last message was: {self.said}" if self.said else ""
-            return f"nothing was compared: {self.words.nothing_compared}{last}"
-        why = "no round was finished in the time; give it longer (--time)"
-        if self.stopped == "stopped on request":
-            why = "it was stopped before a round was finished"
-        elif self.stopped not in ("", "budget spent"):
-            why = self.stopped
-        return f"nothing was compared: {why}"
+
+def rows_of_causes(status: CampaignStatus, *, known: bool) -> list[FoundRow]:
+    """Return what a file lists that is known, or not: the first family of each cause."""
+    rows = [row for row in status.rows if row.known is known]
+    return list({row.family or row.title: row for row in reversed(rows)}.values())[::-1]
+
+
+def uncompared_words(status: CampaignStatus) -> str:
+    """Say why a campaign says nothing of what it judges; empty if it compared something."""
+    if status.compared or unexplained(status) or not status.words.nothing_compared:
+        return ""
+    if status.rounds or status.cases or status.skipped or status.said:
+        last = f"; the last message was: {status.said}" if status.said else ""
+        return f"nothing was compared: {status.words.nothing_compared}{last}"
+    why = "no round was finished in the time; give it longer (--time)"
+    if status.stopped == "stopped on request":
+        why = "it was stopped before a round was finished"
+    elif status.stopped not in ("", "budget spent"):
+        why = status.stopped
+    return f"nothing was compared: {why}"
 
 
 def untested_words(faults: Collection[str], programs: int) -> str:
@@ -405,13 +400,13 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "forms": {"reached": status.forms_reached, "documented": status.forms},
         "suspects": [
             {
-                "id": one.shown.id,
+                "id": stored_id(one.shown),
                 "looks_like": one.title,
-                "cases": one.cases,
+                "cases": one.kinds.total(),
                 "kinds": {kind.value: count for kind, count in one.kinds.items()},
                 "ids": one.ids,
             }
-            for one in status.suspected
+            for one in finding_groups(status.suspects)
         ],
         "findings": finding_rows(status.families),
     }

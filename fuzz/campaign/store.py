@@ -24,7 +24,7 @@ from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, Shrink
 from corpus.durable import open_plain, read_plain
 from corpus.known import Known
 from fuzz.checks.protocol import Examination, Found, FoundState
-from fuzz.findings.families import Bucket, FamilyState
+from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
@@ -84,21 +84,19 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quiet: _Seconds | None = None
     """Seconds without anything new: a family, or something reached for the first time."""
 
-    def words(self) -> str:
-        """Return the limits of time and cases, as options: "--time 60, --cases 2000"."""
-        limits = (("--time", self.seconds), ("--cases", self.cases))
-        return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
 
-    def reason(self, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0) -> str:
-        """Return which limit is reached, in words; empty if none is."""
-        limits = self.seconds, self.cases, self.findings, self.quiet
-        pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
-        reached = [limit is not None and spent >= limit for limit, spent in pairs]
-        if reached[0] or reached[1]:
-            return "budget spent"
-        if reached[2]:
-            return f"{counted(found, 'family', 'families')} found"
-        return f"nothing new for {self.quiet:g} s" if reached[3] else ""
+def limit_reached(
+    budget: Budget, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0
+) -> str:
+    """Return which limit is reached, in words; empty if none is."""
+    limits = budget.seconds, budget.cases, budget.findings, budget.quiet
+    pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
+    reached = [limit is not None and spent >= limit for limit, spent in pairs]
+    if reached[0] or reached[1]:
+        return "budget spent"
+    if reached[2]:
+        return f"{counted(found, 'family', 'families')} found"
+    return f"nothing new for {budget.quiet:g} s" if reached[3] else ""
 
 
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -484,7 +482,7 @@ class Triage:
     def _joined(self, key: str, member: FamilyState) -> bool:
         """Join a family to another one if both have come to the same finding; tell whether."""
         for other, there in self.members.items():
-            if other != key and member.id is not None and member.id == there.id:
+            if other != key and member.saved and stored_id(member) == stored_id(there):
                 there.cases += member.cases
                 del self.members[key]
                 # For good: which finding of it is examined first does not depend on chance.
@@ -508,11 +506,11 @@ class Triage:
             self._finish(other)
 
     def _doom(self, member: FamilyState) -> None:
-        self.doomed += [member.id] if member.new and member.id is not None else []
+        self.doomed += [member.saved.id] if member.new and member.saved is not None else []
 
     def sweep(self) -> None:
         """Remove what `doomed` names and no family has, once the state on the disk names it."""
-        for identity in set(self.doomed) - {one.id for one in self.members.values()}:
+        for identity in set(self.doomed) - set(map(stored_id, self.members.values())):
             # Somebody else may have removed it, or broken it: then there is nothing to be removed.
             with suppress(UsageError, BrokenEntryError):
                 entry = self.corpus.get(identity)
@@ -559,7 +557,7 @@ class Triage:
 
     def end(self) -> None:
         """Announce what happened twice and was not examined to its end."""
-        self.announced += [one for one in self.suspects if one.kind is Kind.COMPILE_FAILURE]
+        self.announced += [one for one in self.suspects if one.case.kind is Kind.COMPILE_FAILURE]
         there = {id(one) for one in self.announced}
         self.announced += [one for one in self.confirmed if id(one) not in there]
 

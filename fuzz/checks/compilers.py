@@ -41,7 +41,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.verdicts import Attempt, judge
+from fuzz.findings.verdicts import Attempt, judge, other_kernels
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError
@@ -313,7 +313,7 @@ class MatrixRounds(Rounds):
                 self._report.counts["unconfirmed",] += 1
                 return
             shown, kind, bucket = rare, Kind.FLAKY, families.bucket_of_flaky(batch.form)
-        elif subject.others:
+        elif other_kernels(subject):
             kind = shown.kind
             bucket = bucket_of_builds(kind, name, guilty, asked, condition=BESIDE)
 
@@ -361,7 +361,7 @@ class MatrixRounds(Rounds):
 
     def _note_expansions(self, disassembler: Disassembler) -> None:
         """Look at the matrix instructions of the round's forms, while some are left."""
-        report, first = self._report, self._job.round * _FORMS_OF_A_ROUND
+        report, first = self._report, self._job.plan.round * _FORMS_OF_A_ROUND
         target, versions = self._target, self._versions
         entries: dict[str, tuple[Form, str, Program]] = {}
         for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
@@ -482,12 +482,12 @@ class Compilers:
         )
         # Its number and the seed say all of a round.
         cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images
-        drawn = protocol.RoundPlan(work=Work(count=images), cases=cases)
+        drawn = partial(protocol.RoundPlan, work=Work(count=images), cases=cases)
         return protocol.Plan(
             words=words,
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
-            round=lambda number, known: drawn,
+            round=lambda number, known: drawn(round=number),
             shrinks=lambda case: KINDS[case.kind].shrinks or REFUSED_BY in case.details,
             summary={
                 **dict.fromkeys(zeros, 0),

@@ -21,7 +21,7 @@ from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.diagnosis.scalar import refused_code
 from fuzz.findings import families
-from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, subject_of
+from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, named_after, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import (
     COPIES,
@@ -31,6 +31,7 @@ from fuzz.findings.verdicts import (
     attempt,
     conclusion,
     most_copies,
+    other_kernels,
     replays_of,
     smallest_kernel,
 )
@@ -360,24 +361,24 @@ class Examiner:
         if kind is Kind.FLAKY:
             return families.bucket_of_flaky(form)
         if parties is not None:
-            name, beside = families.form_name(form), BESIDE if subject.others else ""
+            name, beside = families.form_name(form), BESIDE if other_kernels(subject) else ""
             return bucket_of_builds(
                 kind, name, parties.wrong, parties.asked, attempts[-1].failure, condition=beside
             )
         if attempts[0].failure is not None:
             return families.bucket_of_failure(kind, form, attempts[0].failure)
         bucket = families.bucket_of_difference(kind, form)
-        return families.beside_other_kernels(bucket) if subject.others else bucket
+        return families.beside_other_kernels(bucket) if other_kernels(subject) else bucket
 
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it."""
         parties = self._parties
         alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else ""
-        return evidence.named(culprit, builds=alone)
+        return named_after(evidence, culprit, builds=alone)
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         # Experiments have no other kernels beside them.
-        if not KINDS[kind].has_culprit or subject.others:
+        if not KINDS[kind].has_culprit or other_kernels(subject):
             return None
         if self._parties is not None and kind is Kind.DIVERGENCE:
             return None  # it names it itself
@@ -433,8 +434,9 @@ class Examiner:
 
     def _fewer_kernels(self, kind: Kind, subject: Subject, end: float) -> Subject:
         """Return a subject without those of the other kernels that it does not need."""
-        for names in (subject.others, *((name,) for name in subject.others)):
-            if not subject.others or time.monotonic() >= end:
+        others = other_kernels(subject)
+        for names in (others, *((name,) for name in others)):
+            if not other_kernels(subject) or time.monotonic() >= end:
                 break
             text = reduce(without_kernel, names, subject.module.ptx)
             fewer = replace(subject, module=replace(subject.module, ptx=text))

@@ -91,7 +91,7 @@ def pairs_of(
     wanted = [parse_target(target)] if target else known
     highest = assembler.highest_version
     versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
-    pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
+    pairs = [(t, v) for t in wanted for v in versions if Module(t, v).exists and t.number >= _FIRST]
     asked = target or version
     if not pairs or (asked and not any(assembler.accepts(v, t.name) for t, v in pairs)):
         raise UsageError(
@@ -331,8 +331,8 @@ class InstructionWorker:
         target, version, _ = job.plan.work
         heartbeat, coverage = self._heartbeat, InstructionCoverage()
         report = protocol.RoundReport(number=job.number, skip=job.skip, coverage=coverage)
-        heartbeat.enter(protocol.Stage.DRAW, round=job.round)
-        drafts = self._drawn(target, version, job.round)
+        heartbeat.enter(protocol.Stage.DRAW, round=job.plan.round)
+        drafts = self._drawn(target, version, job.plan.round)
         end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
         at = job.skip
         while at < end and not heartbeat.interrupted:
@@ -382,7 +382,7 @@ class InstructionWorker:
         counts = report.coverage.counts
         counts["targets"][target] += len(asked)
         counts["versions"][version] += len(asked)
-        hung, origin = 0, Origin(seed=self._check.seed, round=job.round)
+        hung, origin = 0, Origin(seed=self._check.seed, round=job.plan.round)
         for place, (text, draft) in enumerate(asked.items()):
             answers = {which: some[place] for which, some in judged.items()}
             first, verdict = answers[0], verdicts[text]
@@ -402,7 +402,7 @@ class InstructionWorker:
             hung += any(one.outcome is Response.HUNG for one in answers.values())
             for one in self._disagreements(draft, verdict, answers):
                 store = partial(one.stored, self._check.assemblers, origin)
-                report.suspect(one.core, job.settled, store)
+                protocol.add_suspect(report, job, one.core, store)
         heartbeat.count(len(asked))
         return hung
 
@@ -473,7 +473,8 @@ class Instructions:
                 for name, count in known.counts["costly"].items()
                 if name.startswith(start)
             }
-            return protocol.RoundPlan(work=(target.name, str(version), costly), cases=ROUND_CASES)
+            work = target.name, str(version), costly
+            return protocol.RoundPlan(round=number, work=work, cases=ROUND_CASES)
 
         return protocol.Plan(
             words=protocol.CheckWords(

@@ -20,9 +20,10 @@ from fuzz.diagnosis.culprit import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.families import Bucket, WrongImages
-from fuzz.findings.verdicts import Attempt, Subject, attempt, judge
+from fuzz.findings.families import Bucket
+from fuzz.findings.verdicts import Attempt, Subject, attempt, judge, other_kernels
 from fuzz.runner import BeatingRunner, OpenRunner, kind_of_failure
+from oracle.bounds.permission import contradicting
 from oracle.execution.execution import CHUNK_IMAGES, execute
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
@@ -220,29 +221,33 @@ class ProgramRounds(Rounds):
         batch, compiled = launch.batch, launch.compiled
         program, target = batch.program, compiled.oracle_target
         some = wrong[:: -(-len(wrong) // _JUDGED)]
-        images = launch.images[some]
-        seen = WrongImages(
-            program=program,
-            images=images,
-            actual=actual[some],
-            expected=execute(program, images, target=target).images,
-            target=target,
-        )
-        judgement = judge(program, images, seen.actual, target=target, expected=seen.expected)
+        images, actual = launch.images[some], actual[some]
+        expected = execute(program, images, target=target).images
+        judgement = judge(program, images, actual, target=target, expected=expected)
         kinds = list(filter(None, judgement))
         looks: dict[Kind, Bucket] = {}
+        look_like = cache(partial(
+            families.look_of, program, images, actual,
+            expected=expected, target=target, form=batch.form,
+        ))  # fmt: skip
         for kind in kinds:
             # Images of a program are filled and run in turn: the first say what the others look
             # like, which takes longer than to judge them.
             look = batch.entry, kind
             if look not in self._looked_at:
-                self._looked_at[look] = seen.bucket(kind, batch.form)
+                name, condition = look_like()
+                self._looked_at[look] = Bucket.of(kind, name, condition=condition)
             looks[kind] = self._looked_at[look]
         emitted = cache(partial(self._emitted, batch))
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, images, entry=batch.entry)
-            return None if isinstance(ran, Failure) else seen.wrong_in(ran.images)
+            if isinstance(ran, Failure):
+                return None
+            differ = np.zeros(len(images), bool)
+            still = contradicting(program, images, ran.images, target=target, expected=expected)
+            differ[still] = True
+            return differ
 
         culprits: Sequence[Culprit | None] = [None] * len(kinds)
         # What is counted with others like it anyway needs no experiments, each of which compiles.
@@ -275,7 +280,7 @@ class ProgramRounds(Rounds):
                 there = None if self._ready.choice.front_end is not None else launch.built
                 subject, _ = self._by_itself(runner, batch, images[place], there)
                 module = subject.module
-                if subject.others:
+                if other_kernels(subject):
                     bucket = families.beside_other_kernels(bucket)
             if module is not None and not self._told(bucket):
                 # The code is of the emitted text, unless a pass has rewritten it.
@@ -283,7 +288,7 @@ class ProgramRounds(Rounds):
                 made = replace(compiled, module=module) if own_text else runner.compile(module)
                 code = None if isinstance(made, Failure) else replace(made, code=b"")
             seen_in = Attempt(
-                kind=kinds[place], actual=seen.actual[place][None], expected=seen.expected[place],
+                kind=kinds[place], actual=actual[place][None], expected=expected[place],
                 sms=(int(sms[some[place]]),), failed=1, compiled=code,
             )  # fmt: skip
             number = int(launch.numbers[some[place]])

@@ -388,13 +388,13 @@ class Programs:
             report = rounds.report(job)
             if self.undefined and report.complete:
                 counts = undefined_counts(
-                    second, ready, forms, heartbeat, seed=self.seed, number=job.round
+                    second, ready, forms, heartbeat, seed=self.seed, number=job.plan.round
                 )
                 # Interrupted: a resumption does all of them, and the round is not done before.
                 report.complete = counts is not None
                 report.counts.update(counts or {})
             if idle is not None:
-                idle.after(job.round, report, rounds.verified)
+                idle.after(job.plan.round, report, rounds.verified)
             return report
 
         return protocol.OpenCheck(
@@ -419,7 +419,7 @@ class Programs:
                 most_of_forms=self.images or MOST_OF_FORMS,
                 fresh=fresh,
             )
-            return protocol.RoundPlan(work=work, cases=len(focuses) * count)
+            return protocol.RoundPlan(round=number, work=work, cases=len(focuses) * count)
 
         def trouble(counts: protocol.Counts, said: str) -> str:
             failed = counts["programs", "failed"] + counts["programs", "unsupported"]

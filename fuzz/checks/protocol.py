@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -204,6 +204,7 @@ class Shard:
 class RoundPlan:
     """What a round is about, as its worker has to know it: small, and pickled."""
 
+    round: int  # its number among the rounds of its seed
     work: Any
     cases: int  # at most
 
@@ -220,9 +221,8 @@ class Outcomes:
 class RoundJob:
     """Carry out a round, or the rest of one."""
 
-    number: int
+    number: int  # among the rounds of the campaign, which may be those of a shard
     plan: RoundPlan
-    shard: Shard = Shard()
     skip: int = 0  # cases of it that were committed before, from its start
     limit: int | None = None  # cases after which to stop; None: the whole round
     settled: frozenset[str] = frozenset()
@@ -231,17 +231,6 @@ class RoundJob:
     summed: bool = False  # whether the report is to have outcomes
     against: Outcomes | None = None  # of another device of the kind, if this is the repetition
     device: str = ""  # place of the device, where outcomes are asked for
-
-    @property
-    def round(self) -> int:
-        """Number of the round among those of its seed."""
-        return self.shard.number(self.number)
-
-    @property
-    def size(self) -> int:
-        """Most cases that it has."""
-        whole = self.plan.cases - self.skip
-        return whole if self.limit is None else min(whole, self.limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,19 +316,19 @@ class RoundReport:
     outcomes: Outcomes | None = None  # where they were asked for, and every image ran
     disagreement: Found | None = None  # with the device that the round was compared with
 
-    def suspect(
-        self, bucket: Bucket, settled: Collection[str], store: Callable[[], Stored], cases: int = 1
-    ) -> None:
-        """Add cases of a bucket; the first has all that it takes, unless the bucket is settled."""
-        there = self.suspects.get(bucket.key)
-        if there is None:
-            case, files = (None, {}) if bucket.key in settled else store()
-            there = Found(bucket=bucket, case=case, files=files, cases=0)
-            self.suspects[bucket.key] = there
-        there.cases += cases
-
 
 Report = RoundReport | Found
+
+
+def add_suspect(
+    report: RoundReport, job: RoundJob, bucket: Bucket, store: Callable[[], Stored], cases: int = 1
+) -> None:
+    """Add cases of a bucket; the first has all that it takes, unless the bucket is settled."""
+    there = report.suspects.get(bucket.key)
+    if there is None:
+        case, files = (None, {}) if bucket.key in job.settled else store()
+        there = report.suspects[bucket.key] = Found(bucket=bucket, case=case, files=files, cases=0)
+    there.cases += cases
 
 
 # Checks

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Origin
-from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored
+from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored, add_suspect
 from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Attempt, Subject, attempt
@@ -89,7 +89,7 @@ class Rounds(ABC):
     def _carry_out(self) -> bool:
         """Tell whether all of the round was done."""
         job, report = self._job, self._report
-        self._heartbeat.enter(Stage.DRAW, round=job.round)
+        self._heartbeat.enter(Stage.DRAW, round=job.plan.round)
         drawn = self._drawn(job)
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, self._cases)
@@ -119,7 +119,7 @@ class Rounds(ABC):
                     self._forms,
                     target=self._target,
                     version=self._versions,
-                    key=round_key(self._seed, job.round * self._parts + part),
+                    key=round_key(self._seed, job.plan.round * self._parts + part),
                     focuses=job.plan.work.focuses,
                     count=job.plan.work.count,
                     most_of_forms=job.plan.work.most_of_forms,
@@ -236,10 +236,10 @@ class Rounds(ABC):
         return bucket.key in self._job.settled or bucket.key in self._report.suspects
 
     def _suspect(self, bucket: Bucket, store: Callable[[], Stored], cases: int = 1) -> None:
-        self._report.suspect(bucket, self._job.settled, store, cases)
+        add_suspect(self._report, self._job, bucket, store, cases)
 
     def _origin(self, image: int | None = None) -> Origin:
-        return Origin(seed=self._seed, round=self._job.round, image=image)
+        return Origin(seed=self._seed, round=self._job.plan.round, image=image)
 
     # What depends on who compiles
 

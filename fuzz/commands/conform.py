@@ -26,7 +26,7 @@ from corpus.finding import EXPECTED, INPUT, MODULE
 from corpus.programs import pack
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import ACTUAL
-from fuzz.findings.verdicts import differences, judge, worst_of
+from fuzz.findings.verdicts import differences, in_a_line, judge, worst_of
 from fuzz.kinds import BY_TROUBLE
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Conform
@@ -39,7 +39,7 @@ from fuzz.runner import (
     make_here,
     opened,
 )
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute, has_figures
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
@@ -121,7 +121,7 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
     if worst is not Kind.DEVIATION:
         # What the ISA permits is not what is wrong, although it differs from the model, too.
         one = slice(number, number + 1)
-        allowed = permitted(program, images[one], target=target).allows(ran.images[one])[0]
+        allowed = allowed_bytes(permitted(program, images[one], target=target), ran.images[one])[0]
         found = [
             each for each in found if not allowed[each.byte : each.byte + -(-each.bits // 8)].all()
         ]
@@ -129,7 +129,7 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
     ways = _ways(item, [one.byte for one in found])
     permits = ", which the ISA permits" if outcome == PERMITTED else ""
     files = _files(kernel, images[number], expected[number], ran.images[number])
-    return FormAsked(outcome, f"{many}{ways}: {found[0]}{permits}", files)
+    return FormAsked(outcome, f"{many}{ways}: {in_a_line(found[0])}{permits}", files)
 
 
 def _said(failure: Failure) -> str:

@@ -22,6 +22,7 @@ from fuzz.campaign.status import (
     fleet_row,
     fleet_words,
     read_figures,
+    rows_of_causes,
 )
 from fuzz.console.metrics import device_text
 from fuzz.console.report import apart, outcome_words, state_words
@@ -301,7 +302,7 @@ def status_view(found: Sequence[Figures]) -> RenderableType:
         lives = _counted(Counter(one.life.value for one in found))
         cases, seconds = (sum(getattr(o.status, of) for o in found) for of in ("cases", "seconds"))
         rate = sum(one.status.recent_rate for one in found if one.life is Life.RUNNING)
-        rows = (row for one in found for row in one.status.of_causes(known=False))
+        rows = (row for one in found for row in rows_of_causes(one.status, known=False))
         groups = {row.family or row.title for row in rows}
         families = counted(len(groups), "different family", "different families")
         text = f"all of them: {lives}; {cases:,} cases in {duration(seconds)} together, "
@@ -317,7 +318,7 @@ def _lines(one: Figures) -> Iterator[Text]:
     told = (f"seed {status.seed}", status.words.where, status.words.subject)
     yield head.append_text(plain(f", {', '.join(filter(None, told))}"))
     lines = [plain("; ".join(state_words(status))), Text(outcome_words(status)), *apart(status)]
-    if verdicts := Counter(row.verdict for row in status.of_causes(known=False)):
+    if verdicts := Counter(row.verdict for row in rows_of_causes(status, known=False)):
         lines.append(plain(f"new: {_counted(verdicts)}", "odd"))
     if runs:
         lines.append(Text(counted(status.carrying_out, "worker")))

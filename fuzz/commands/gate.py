@@ -433,8 +433,8 @@ def _standing_of_family(family: FamilyState, result: GateResult) -> Standing:
         for own in names
     )
     if not new:
-        return Standing.FIXED if old else _worse(family.kind)
-    return _worse(family.kind) if new - old else Standing.SAME
+        return Standing.FIXED if old else _worse(family.case.kind)
+    return _worse(family.case.kind) if new - old else Standing.SAME
 
 
 def _sure(standing: Standing, family: FamilyState, result: GateResult) -> Standing:

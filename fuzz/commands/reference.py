@@ -36,7 +36,7 @@ from oracle.isa import legality, targets
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available, notes_of
 from oracle.models import Model, model_for
-from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit
+from oracle.models.figures import DotUnit, DoubleChain, NanRule, Unit, figures_in, releases_text
 from oracle.models.files import BASES, EXPORTS, read_model
 
 # Verdicts
@@ -214,7 +214,8 @@ def list_models(options: ModelsList) -> None:
     rows = []
     for number, base in BASES.items():
         model = model_for(f"sm_{number}")
-        sure = Counter(figure.confidence.value for unit in model.units for figure in unit.figures)
+        figures = (figure for unit in model.units for figure in figures_in(unit).values())
+        sure = Counter(figure.confidence.value for figure in figures)
         counts = {one: sure[one] for one in kinds} | sure
         rows.append({"target": model.target, "figures_of": base, "model": model.name, **counts})
     columns = (
@@ -232,10 +233,11 @@ def show_model(options: ModelsShow) -> None:
     rows = []
     for unit in model.units:
         name, types = _named_unit(unit)
-        known = {figure: asdict(value) for figure, value in unit.named.items()}
+        figures = figures_in(unit)
+        known = {figure: asdict(value) for figure, value in figures.items()}
         row = {"model": model.name, "unit": name, "types": types, "figures": known}
-        shown = ", ".join(f"{figure} {_words(value)}" for figure, value in unit.values.items())
-        sources = dict.fromkeys(f"{figure.confidence}: {figure.source}" for figure in unit.figures)
+        shown = ", ".join(f"{name} {_words(figure.value)}" for name, figure in figures.items())
+        sources = dict.fromkeys(f"{one.confidence}: {one.source}" for one in figures.values())
         rows.append((row, f"{name} {types}", shown, "; ".join(sources)))
     if options.json:
         for row, *_ in rows:
@@ -277,7 +279,7 @@ def _named(name: str) -> Model:
 def _named_unit(unit: Unit) -> tuple[str, str]:
     """Return what a unit computes, and the formats of D, A, B and C where it is for some alone."""
     if isinstance(unit, DotUnit):
-        compilers = f"CUDA {unit.compilers}" if unit.compilers else ""
+        compilers = f"CUDA {releases_text(unit.compilers)}" if unit.compilers else ""
         return " ".join(filter(None, (unit.instruction, *unit.shapes, compilers))), unit.types
     return ("f64" if isinstance(unit, DoubleChain) else "integers and single bits"), ""
 

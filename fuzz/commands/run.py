@@ -15,13 +15,20 @@ from corpus.known import known_with
 from fuzz import output
 from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.pool import ProcessPool
-from fuzz.campaign.status import CampaignStatus, check_tested, summary
+from fuzz.campaign.status import (
+    CampaignStatus,
+    check_tested,
+    summary,
+    uncompared_words,
+    unexplained,
+)
 from fuzz.campaign.store import (
     ABANDONED,
     Budget,
     CampaignStore,
     State,
     holds_campaign,
+    limit_reached,
     parse_duration,
 )
 from fuzz.checks.protocol import Check, Shard
@@ -29,6 +36,7 @@ from fuzz.compilers.members import Member, members_of
 from fuzz.console.metrics import campaign_figures, serving
 from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
 from fuzz.findings.case import check_trusted
+from fuzz.findings.families import finding_groups
 from fuzz.fleet.pool import FleetPool, cluster_at
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Run
@@ -101,10 +109,12 @@ def _run(options: Run, stack: ExitStack) -> bool:
         facts = pool.facts()
     if state is not None:
         check_options(state.options, campaign_options(check, facts, shard))
-        if budget.reason(state.seconds, state.cases):
+        if limit_reached(budget, state.seconds, state.cases):
+            limits = (("--time", budget.seconds), ("--cases", budget.cases))
+            said = ", ".join(f"{name} {one:.15g}" for name, one in limits if one is not None)
             # The seconds of all resumptions count, as the cases do.
             output.say(
-                f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
+                f"the campaign in {options.corpus} has reached its limit ({said}); a "
                 "higher one continues it: --time, --cases",
                 stderr=True,
             )
@@ -123,14 +133,13 @@ def _run(options: Run, stack: ExitStack) -> bool:
             kept = store.folder / ABANDONED
             output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
-    watcher = watching(json=options.json)
-    stack.enter_context(serving(options.metrics, lambda: campaign_figures(watcher.status)))
     failure = None
-    with watcher:
+    with watching(json=options.json) as watcher:
         campaign = Campaign(
             pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
             store=store, state=state, shard=shard,
         )  # fmt: skip
+        stack.enter_context(serving(options.metrics, lambda: campaign_figures(campaign.told)))
         try:
             # No clock is needed: workers that do not come to an end in time are killed.
             with ended_by_signals(campaign.stop):
@@ -155,7 +164,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     if failure is not None:
         raise failure
     _check_compared(status, options.at_least)
-    return bool(status.findings)
+    return bool(unexplained(status))
 
 
 def _there(options: Run, stack: ExitStack) -> tuple[CampaignStore | None, State | None]:
@@ -381,13 +390,13 @@ def _check_compared(status: CampaignStatus, least: int | None) -> None:
             f"{output.counted(status.compared, status.words.case)} compared, and --at-least asks "
             f"for {least:,}; give it longer (--time, --cases), or select more (--only)"
         )
-    if status.findings:
+    if unexplained(status):
         return
-    if waiting := len(status.suspected) + status.unstored:
+    if waiting := len(finding_groups(status.suspects)) + status.unstored:
         raise InfrastructureError(
             f"{output.counted(waiting, 'suspect')} not replayed, so it is not known whether "
             "there is a finding; --resume replays what differed and goes on"
         )
-    if status.nothing_compared:
-        raise InfrastructureError(status.nothing_compared)
+    if why := uncompared_words(status):
+        raise InfrastructureError(why)
     check_tested(status.untested)

@@ -117,8 +117,9 @@ class Member:
             cuda = place.opened.cuda if place.opened is not None else ""
             driver = newest_for_cuda(cuda) if cuda else VERSIONS[-1]
             found = min(found, driver) if found is not None and driver is not None else None
-        read = [one for one in VERSIONS if found is not None and one <= found]
-        return max(filter(parse_target(place.target).known_to, read), default=None)
+        read = (one for one in VERSIONS if found is not None and one <= found)
+        target = parse_target(place.target)
+        return max((one for one in read if Module(target, one).exists), default=None)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""

@@ -83,7 +83,7 @@ def campaign_figures(status: CampaignStatus | None) -> Iterator[Row]:
     counters = {"/".join(words): count for words, count in status.counts.items()}
     stages = {stage.value: share for stage, share in stage_shares(status.workers).items()}
     found = Counter(
-        (group.kind.value, "no" if group.known is None else "yes")
+        (group.shown.case.kind.value, "no" if group.shown.known is None else "yes")
         for group in finding_groups(status.families)
     )
     reached = {line.name: line.reached for line in status.coverage}

@@ -6,12 +6,11 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Self
 
 from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
@@ -22,6 +21,8 @@ from corpus import durable, open_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.status import (
     CampaignStatus,
+    Event,
+    Observer,
     event_line,
     event_words,
     fleet_row,
@@ -29,8 +30,10 @@ from fuzz.campaign.status import (
     held_words,
     missing_words,
     read_statistics,
+    rows_of_causes,
     stage_shares,
     statistics,
+    uncompared_words,
 )
 from fuzz.checks.protocol import BY_MEMBER, REFERENCE, CheckWords, Counts, DeviceStatus, Stage
 from fuzz.console.metrics import device_text
@@ -41,6 +44,8 @@ from fuzz.findings.families import (
     finding_row,
     group_counts,
     group_name,
+    in_words,
+    stored_id,
 )
 from fuzz.kinds import KINDS
 from fuzz.output import (
@@ -121,8 +126,8 @@ def state_words(status: CampaignStatus) -> Iterator[str]:
     elif status.workers:
         yield limiting_words(stage_shares(status.workers), status.words)
     unknown, known = group_counts((*status.families, *status.shrinking))
-    known += len(status.of_causes(known=True))
-    if found := unknown + known + len(status.of_causes(known=False)):
+    known += len(rows_of_causes(status, known=True))
+    if found := unknown + known + len(rows_of_causes(status, known=False)):
         of_them = f", {known:,} of them known" * bool(known)
         yield f"{counted(found, 'family', 'families')} found{of_them}"
     else:
@@ -224,55 +229,33 @@ def reference_lines(counts: Counts) -> Iterator[Text]:
 # While it runs
 
 
-class Watching:
-    """Somebody who is told of a campaign, within a `with` statement."""
-
-    status: CampaignStatus | None = None
-    """The newest."""
-    live: Live | None = None
-    """The view that redraws itself, on a terminal."""
-
-    def __init__(self, teller: Generator[None, CampaignStatus] | None = None) -> None:
-        self._teller = teller
-        if teller is not None:
-            next(teller)
-
-    def __enter__(self) -> Self:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.live is not None:
-            self.live.stop()
-
-    def update(self, status: CampaignStatus) -> None:
-        """Take the campaign's present status; cheap enough to be called at any rate."""
-        self.status = status
-        if self._teller is not None:
-            self._teller.send(status)
-
-
-def watching(*, json: bool, out: Console | None = None) -> Watching:
-    """Return the one who watches as fits where the output goes: by itself to standard output."""
-    if json:
-        return Watching(_objects())
+@contextmanager
+def watching(*, json: bool, out: Console | None = None) -> Iterator[Observer]:
+    """Yield who shows a campaign as fits where the output goes: by itself to standard output."""
     out = out or console()
-    if not is_watched(out):
-        return Watching(_lines(out))
-    watcher = Watching()
-    watcher.live = Live(
+    watcher = _objects() if json else _live(out) if is_watched(out) else _lines(out)
+    with closing(watcher):
+        next(watcher)
+        # Cheap enough to be called at any rate.
+        yield watcher.send
+
+
+def _live(out: Console) -> Generator[None, CampaignStatus]:
+    """Show the newest status on a terminal, in a view that redraws itself."""
+    status: CampaignStatus | None = None
+
+    def view() -> RenderableType:
+        return Text("starting …", style="quiet") if status is None else dashboard(status)
+
+    with Live(
         console=out,
-        get_renderable=lambda: (
-            Text("starting …", style="quiet")
-            if watcher.status is None
-            else dashboard(watcher.status)
-        ),
+        get_renderable=view,
         refresh_per_second=4,
         transient=True,
         vertical_overflow="crop",
-    )
-    return watcher
+    ):
+        while True:
+            status = yield
 
 
 def _lines(out: Console) -> Generator[None, CampaignStatus]:
@@ -287,7 +270,7 @@ def _lines(out: Console) -> Generator[None, CampaignStatus]:
     for left_out in status.left_out:
         tell(f"left out: {left_out}")
     while True:
-        for line in (*status.remarks[remarks:], *map(event_line, status.events_since(events))):
+        for line in (*status.remarks[remarks:], *map(event_line, _new_events(status, events))):
             tell(line)
         remarks, events = len(status.remarks), status.event_count
         for group in finding_groups(status.families):
@@ -305,6 +288,12 @@ def _lines(out: Console) -> Generator[None, CampaignStatus]:
         status = yield
 
 
+def _new_events(status: CampaignStatus, count: int) -> Sequence[Event]:
+    """Return the events that came after so many, as far as they are kept."""
+    new = min(status.event_count - count, len(status.events))
+    return status.events[len(status.events) - new :]
+
+
 def _objects() -> Generator[None, CampaignStatus]:
     """Write a JSON object for each new family, each change of a fleet, and the state at times."""
     last, told, events, status = time.monotonic(), set[str](), 0, (yield)
@@ -313,7 +302,7 @@ def _objects() -> Generator[None, CampaignStatus]:
             if family.bucket.key not in told:
                 told.add(family.bucket.key)
                 emit({"finding": finding_row(family)})
-        for event in status.events_since(events):
+        for event in _new_events(status, events):
             emit({"event": event})
         events = status.event_count
         if time.monotonic() - last >= STATE_SECONDS:
@@ -406,20 +395,21 @@ def _workers(status: CampaignStatus) -> Iterator[Text]:
 def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
     rows = []
     for group in finding_groups(families):
-        known, kind = group.known is not None, KINDS[group.kind]
-        text = accused(group.shown.case)
+        family, case = group.shown, group.shown.case
+        known, kind = family.known is not None, KINDS[case.kind]
+        text = accused(case)
         opcode = next(iter(opcodes_of([text])), text.partition(" ")[0])
-        name = kind.short or kind.shown or group.kind.value
+        name = kind.short or kind.shown or case.kind.value
         rows.append(ReportRow(
             data={
                 "kind": Text(name, "known" if known else kind.style),
-                "cases": group.cases,
+                "cases": group.kinds.total(),
                 "what": plain(group.what).append_text(
-                    plain(f"{group.each_kind}{group.remark}", "quiet")
+                    plain(f"{in_words(group.kinds)}{group.remark}", "quiet")
                 ),
                 "instruction": plain(opcode, "quiet"),
-                "smallest case": group.shown.id or "not stored",
-                "id": group.shown.id or "",
+                "smallest case": stored_id(family) or "not stored",
+                "id": stored_id(family) or "",
             },
             style="known" if known else "",
         ))  # fmt: skip
@@ -463,7 +453,7 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
         yield plain(f"Of the fleet: {lost}; {missing}.", style="odd")
     took = f"in {duration(status.seconds)}, seed {status.seed}"
     yield f"{outcome_words(status)} {took}: {_found(status)}."
-    yield sentence(status.nothing_compared or _conclusion(status))
+    yield sentence(uncompared_words(status) or _conclusion(status))
     yield from (Text(sentence(said.plain), style=said.style) for said in apart(status))
     for note in status.notes:
         told = ", ".join(f"{name} {value}" for name, value in note.items())
@@ -471,9 +461,9 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         yield f"Stored in {corpus}. Replay: {command}"
-    for suspect in status.suspected:
+    for suspect in finding_groups(status.suspects):
         ids = " and ".join(suspect.ids) or "not stored"
-        looks = f"looks like {suspect.title}{suspect.each_kind}"
+        looks = f"looks like {suspect.title}{in_words(suspect.kinds)}"
         yield Text(f"Suspect, not replayed yet: {ids}, {looks}", style="odd")
     if status.suspects:
         resume = typed(("warpfuzz", "run", "--resume", "--corpus", corpus))
@@ -490,7 +480,8 @@ def _found(status: CampaignStatus) -> str:
     if known:
         words = f"{unknown:,} new, {known:,} known"
     if status.suspects:
-        words += f", and {counted(len(status.suspected), 'suspect')} not replayed yet"
+        suspects = counted(len(finding_groups(status.suspects)), "suspect")
+        words += f", and {suspects} not replayed yet"
     if status.unstored:
         words += f"; {counted(status.unstored, 'suspect')} not stored, like others that waited"
     if status.gone:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from corpus import Entry, Kind, ShrinkStatus
 from corpus.finding import KERNEL, MODULE, RIGHT
-from corpus.known import read_answers
+from corpus.known import answers_about, read_answers
 from fuzz.explain.document import (
     Block,
     CodeBlock,
@@ -361,7 +361,8 @@ _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
     """Tell what each compiler does at each level that was run, and what was not run."""
-    finding, details, answers = entry.finding, entry.finding.details, read_answers().of(entry.id)
+    finding, details = entry.finding, entry.finding.details
+    answers = answers_about(read_answers(), entry.id)
 
     def age(one: Asked) -> tuple[object, ...]:
         span = _SPAN.match(one.version)

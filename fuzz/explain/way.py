@@ -25,7 +25,7 @@ from fuzz.explain.document import (
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.verdicts import Difference, Subject, differences
 from fuzz.kinds import is_provisional
-from oracle.bounds.permission import Bound, permitted
+from oracle.bounds.permission import Bound, allowed_bytes, bounds_of, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace
 from oracle.isa.forms import FORMATS, Format
@@ -147,7 +147,7 @@ class ValueFacts:
     @cached_property
     def _allowed(self) -> Any:
         assert self.actual is not None
-        return self._permission.allows(self.actual[None])[0]
+        return allowed_bytes(self._permission, self.actual[None])[0]
 
     def is_permitted(self, difference: Difference) -> bool:
         """Whether the ISA permits what is there."""
@@ -159,7 +159,7 @@ class ValueFacts:
         # Of a register with two elements, that of the first byte that differs.
         changed = difference.expected ^ difference.actual
         end = difference.byte + ((changed & -changed).bit_length() - 1) // 8
-        found = [one for one in self._permission.bounds() if difference.byte <= one.byte <= end]
+        found = [one for one in bounds_of(self._permission) if difference.byte <= one.byte <= end]
         return max(found, key=lambda bound: bound.byte, default=None)
 
     def type_of(self, difference: Difference) -> Format | None:

@@ -6,7 +6,7 @@ which is `--trust`, the option given again, or the same command given in this fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -35,7 +35,15 @@ from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
-from fuzz.findings.verdicts import NO_PROGRAM, Attempt, Subject, differences, most_copies
+from fuzz.findings.verdicts import (
+    NO_PROGRAM,
+    Attempt,
+    Subject,
+    differences,
+    in_a_line,
+    most_copies,
+    other_kernels,
+)
 from fuzz.output import typed
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
@@ -91,22 +99,23 @@ class Evidence:
     attempts: Sequence[Attempt]  # of the subject, the one that shows it best first
     culprit: str = ""  # the step that experiments show to be wrong; "" where none tells
 
-    @property
-    def results(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-        """What was expected, and one image that came out wrong, uint8 (image_bytes,) both."""
-        for one in self.attempts:
-            if one.actual is not None and one.expected is not None:
-                different = (one.actual != one.expected).any(axis=1)
-                if different.any():
-                    return one.expected, one.actual[int(np.argmax(different))]
-        return None
 
-    def named(self, culprit: Culprit | None, *, builds: str = "") -> Evidence:
-        """Return it named after what is wrong; as it is, where that is unknown."""
-        if culprit is None or culprit.instructions == (CODE,):
-            return self
-        bucket = bucket_of_culprit(self.kind, culprit, builds)
-        return replace(self, bucket=bucket, culprit=culprit.name)
+def named_after(evidence: Evidence, culprit: Culprit | None, *, builds: str = "") -> Evidence:
+    """Return a finding named after what is wrong; as it is, where that is unknown."""
+    if culprit is None or culprit.instructions == (CODE,):
+        return evidence
+    bucket = bucket_of_culprit(evidence.kind, culprit, builds)
+    return replace(evidence, bucket=bucket, culprit=culprit.name)
+
+
+def _results(attempts: Iterable[Attempt]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """Return what was expected, and one image that came out wrong, uint8 (image_bytes,) both."""
+    for one in attempts:
+        if one.actual is not None and one.expected is not None:
+            different = (one.actual != one.expected).any(axis=1)
+            if different.any():
+                return one.expected, one.actual[int(np.argmax(different))]
+    return None
 
 
 def case_of(
@@ -126,14 +135,14 @@ def case_of(
         "rate": sum(failed) / (subject.copies * len(attempts)),
         "sms": " ".join(map(str, sms))[:TEXT_CHARACTERS],
     }
-    if subject.others:
-        details[OTHER_KERNELS] = len(subject.others)
+    if others := other_kernels(subject):
+        details[OTHER_KERNELS] = len(others)
     if evidence.culprit:
         details[WRONG_STEP] = evidence.culprit
     if compiled is not None:
         details["compiler"] = compiled.compiler
     message = ""
-    if (results := evidence.results) is not None:
+    if (results := _results(attempts)) is not None:
         found = differences(program, *results)
         details["differing elements"] = len(found)
         judged = architecture if compiled is None else compiled.oracle_target
@@ -145,7 +154,7 @@ def case_of(
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
-        told = [*map(str, found[:_SHOWN_DIFFERENCES])]
+        told = [*map(in_a_line, found[:_SHOWN_DIFFERENCES])]
         details |= {f"difference {number}": said for number, said in enumerate(told, 1)}
         message = "\n".join(told)
     if shown.failure is not None:
@@ -212,10 +221,9 @@ def files_of(evidence: Evidence) -> Mapping[str, bytes]:
     }
     if compiled is not None and compiled.module.ptx != subject.module.ptx:
         files[REWRITTEN] = compiled.module.ptx.encode()
-    if evidence.results is not None:
+    if (results := _results(evidence.attempts)) is not None:
         files |= {
-            name: pack(image[None])
-            for name, image in zip((EXPECTED, ACTUAL), evidence.results, strict=True)
+            name: pack(image[None]) for name, image in zip((EXPECTED, ACTUAL), results, strict=True)
         }
     return files
 

@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from corpus import Case, Identity, Kind, Saved
 from corpus.finding import BESIDE, DIVERGED, RIGHT
@@ -24,7 +22,6 @@ from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
 from fuzz.kinds import KILLS, described, is_provisional, sentence, what_is_wrong
-from oracle.bounds.permission import contradicting
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
@@ -133,57 +130,45 @@ def _type(name: str) -> str:
     return f".{name}" if name in documented("type") else "another type"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WrongImages:
-    """Images of one program that came out wrong; a few make sure of a cause."""
+def look_of(
+    program: Program,
+    images: Images,
+    actual: Images,
+    *,
+    expected: Images,
+    target: str,
+    form: Form | None,
+) -> tuple[str, str]:
+    """Return the name and the condition of what wrong images of one program look like.
 
-    program: Program
-    images: Images  # before
-    actual: Images  # after
-    expected: Images  # after, by the model of the target
-    target: str
-
-    def wrong_in(self, actual: Images) -> NDArray[np.bool_]:
-        """Return which of the images are wrong in another run, (count,)."""
-        program, target, expected = self.program, self.target, self.expected
-        wrong = np.zeros(len(self.images), bool)
-        wrong[contradicting(program, self.images, actual, target=target, expected=expected)] = True
-        return wrong
-
-    @cached_property
-    def _first(self) -> tuple[str, Form | None, bool]:
-        """Return the scalar instruction that made what differs first, and the form behind it."""
-        traced = trace(self.program, self.images[0], target=self.target)
-        found = differences(self.program, self.expected[0], self.actual[0])
-        written = filter(None, (traced.writer(one.byte) for one in found))
-        first = next(written, None)
-        if first is None:
-            return "", None, False
+    It is named after what made the first element that differs in the first image, or else `form`.
+    Images are uint8 (count, bytes): before, after, and as the model of the target has them after.
+    """
+    traced = trace(program, images[0], target=target)
+    found = differences(program, expected[0], actual[0])
+    written = filter(None, (traced.writer(one.byte) for one in found))
+    scalar, behind = "", False
+    if (first := next(written, None)) is not None:
         (stored,) = first.event.step.reads
         maker = traced.maker(first.event, stored.name)
         code = None if maker is None else maker.step
         scalar = _last_writers(code)[first.column] if is_lane_code(code) else ""
         producers = map(traced.producer, chain([first], written))
-        form = next((one.step.form for one in producers if one and is_producer(one.step)), None)
+        made = (one.step.form for one in producers if one and is_producer(one.step))
+        form = next(made, None) or form
         behind = any(
             is_lane_code(one.step) or (accesses_rows(one.step) and one.step.memory.computed)
             for one in traced.events[: first.event.number + 1]
         )
-        return scalar, form, behind
-
-    def bucket(self, kind: Kind, form: Form | None) -> Bucket:
-        """Return the bucket: what made the first element that differs, or else `form`."""
-        scalar, producer, behind_code = self._first
-        form = producer or form
-        outside = any(
-            differences(self.program, expected, actual).outside
-            for expected, actual in zip(self.expected, self.actual, strict=True)
-        )
-        # Code of lanes has many instructions: they would all be one line.
-        name = f"{_LANES} that ends in {scalar}" if scalar else unit_name(form)
-        # Its operands may be what is wrong.
-        name += f" behind {_LANES}" * bool(behind_code and form and not scalar)
-        return Bucket.of(kind, name, condition=_OUTSIDE * outside)
+    outside = any(
+        differences(program, should, came).outside
+        for should, came in zip(expected, actual, strict=True)
+    )
+    # Code of lanes has many instructions: they would all be one line.
+    name = f"{_LANES} that ends in {scalar}" if scalar else unit_name(form)
+    # Its operands may be what is wrong.
+    name += f" behind {_LANES}" * bool(behind and form and not scalar)
+    return name, _OUTSIDE * outside
 
 
 _LANES = "scalar code"  # what is named where a program has no matrix instruction
@@ -365,15 +350,10 @@ class FamilyState:
     finished: bool = False  # nothing more is to be done with it
     deaths: int = 0  # workers that died over it
 
-    @property
-    def kind(self) -> Kind:
-        """What was observed."""
-        return self.case.kind
 
-    @property
-    def id(self) -> str | None:
-        """Id of the finding that stands for it; None if it could not be stored."""
-        return None if self.saved is None else self.saved.id
+def stored_id(family: FamilyState) -> str | None:
+    """Return the id of the finding that stands for a family; None if it could not be stored."""
+    return None if family.saved is None else family.saved.id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,67 +361,32 @@ class FindingGroup:
     """Findings of one identity, whichever compilers have it: all of them known, or none."""
 
     members: tuple[FamilyState, ...]  # those of the worst kind first; never empty
+    shown: FamilyState  # the first of them, which is shown for all
+    title: str  # the line that a person reads
+    what: str  # the title without the kind
+    remark: str  # what is to be read behind the title: what it is known as
+    kinds: Counter[Kind]  # cases of each kind, the worst first
+    ids: list[str]  # of its members' stored findings
 
-    @property
-    def shown(self) -> FamilyState:
-        """The one that is shown for all."""
-        return self.members[0]
 
-    @property
-    def kind(self) -> Kind:
-        """The worst of its members."""
-        return self.shown.kind
-
-    @property
-    def _who(self) -> str:
-        return who_has(member.case for member in self.members)
-
-    @property
-    def title(self) -> str:
-        """The line that a person reads."""
-        return sentence(self.shown.case, who=self._who)
-
-    @property
-    def what(self) -> str:
-        """The title without the kind."""
-        return what_is_wrong(self.shown.case, who=self._who)
-
-    @property
-    def kinds(self) -> Mapping[Kind, int]:
-        """Cases of each kind, the worst first."""
-        counts = Counter[Kind]()
-        for member in self.members:
-            counts[member.kind] += member.cases
-        return counts
-
-    @property
-    def known(self) -> Row | None:
-        """Why it needs not be reported; None if nobody has explained it."""
-        return self.shown.known
-
-    @property
-    def remark(self) -> str:
-        """What is to be read behind the title: what it is known as."""
-        if self.known is not None:
-            names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
-            return f" (known: {', '.join(names)})"
-        like = self.shown.like
-        return f" (as {like.id}, which is not known of these builds)" if like else ""
-
-    @property
-    def ids(self) -> list[str]:
-        """Ids of the stored findings of its members."""
-        return list(dict.fromkeys(one.id for one in self.members if one.id is not None))
-
-    @property
-    def each_kind(self) -> str:
-        """How many cases are of each kind, in words; "" where all are of one."""
-        return in_words(self.kinds)
-
-    @property
-    def cases(self) -> int:
-        """Cases of all members."""
-        return sum(member.cases for member in self.members)
+def _grouped(found: Iterable[FamilyState]) -> FindingGroup:
+    members = tuple(sorted(found, key=lambda one: -one.case.kind.severity))
+    shown, who, kinds = members[0], who_has(one.case for one in members), Counter[Kind]()
+    for one in members:
+        kinds[one.case.kind] += one.cases
+    remark = f" (as {shown.like.id}, which is not known of these builds)" if shown.like else ""
+    if shown.known is not None:
+        names = dict.fromkeys(one.known.id for one in members if one.known is not None)
+        remark = f" (known: {', '.join(names)})"
+    return FindingGroup(
+        members=members,
+        shown=shown,
+        title=sentence(shown.case, who=who),
+        what=what_is_wrong(shown.case, who=who),
+        remark=remark,
+        kinds=kinds,
+        ids=list(dict.fromkeys(one.saved.id for one in members if one.saved is not None)),
+    )
 
 
 def in_words(kinds: Mapping[Kind, int]) -> str:
@@ -460,13 +405,11 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     members: dict[tuple[Identity, bool], list[FamilyState]] = {}
     for family in families:
         members.setdefault(group_name(family), []).append(family)
-    groups = [
-        FindingGroup(members=tuple(sorted(found, key=lambda one: -one.kind.severity)))
-        for found in members.values()
-    ]
-    return sorted(
-        groups, key=lambda group: (bool(group.known), -group.shown.kind.severity, group.title)
-    )
+
+    def place(group: FindingGroup) -> tuple[bool, int, str]:
+        return group.shown.known is not None, -group.shown.case.kind.severity, group.title
+
+    return sorted(map(_grouped, members.values()), key=place)
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
@@ -479,7 +422,7 @@ def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a finding as the summary lists it."""
     case, who = family.case, who_has([family.case])
     return {
-        "id": family.id,
+        "id": stored_id(family),
         "family": case.identity.text,
         "kind": case.kind.value,
         "verdict": case.kind.value,

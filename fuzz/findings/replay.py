@@ -19,7 +19,7 @@ import msgspec
 
 from corpus import Entry, Finding, Kind
 from corpus.finding import MODULE, PROGRAM
-from corpus.known import Answers
+from corpus.known import Answers, answer_spans, answers_about
 from fuzz.findings.case import (
     ReplayOptions,
     is_by_hand,
@@ -355,7 +355,7 @@ class Replays(ClosedAtTheEnd):
 
     def _module(self, entry: Entry, times: int) -> tuple[list[Answer], dict[str, Any]]:
         """Return the answers about a module that is judged, and more fields of a row."""
-        told = None if self._answers is None else self._answers.of(entry.id)
+        told = None if self._answers is None else answers_about(self._answers, entry.id)
         ways = []
         for options in self._ways:
             question = ModuleProbe(
@@ -385,7 +385,7 @@ class Replays(ClosedAtTheEnd):
             where |= {"target": target, "ptx_version": str(version)}
         row: dict[str, Any] = {"where": where}
         if self._answers is not None:
-            row["recorded"] = self._answers.spans(entry.id)
+            row["recorded"] = answer_spans(self._answers, entry.id)
             if told and (words := words_of(now)) is not None:
                 changed = ReplayStatus.MENDED if now.kind is None else ReplayStatus.CHANGED
                 row["standing"] = ReplayStatus.KEPT if told[-1][1] == words else changed

@@ -113,10 +113,12 @@ class Difference:
     actual: int
     bits: int  # size of the element
 
-    def __str__(self) -> str:
-        digits = -(-self.bits // 4)
-        expected, actual = (f"0x{bits:0{digits}x}" for bits in (self.expected, self.actual))
-        return f"{self.where}: expected {expected}, actual {actual}"
+
+def in_a_line(one: Difference) -> str:
+    """Say a difference in a line: "d[3, 4]: expected 0x3c00, actual 0x0000"."""
+    digits = -(-one.bits // 4)
+    expected, actual = (f"0x{bits:0{digits}x}" for bits in (one.expected, one.actual))
+    return f"{one.where}: expected {expected}, actual {actual}"
 
 
 class Differences(list[Difference]):
@@ -168,11 +170,11 @@ class Subject:
     told: tuple[NDArray[np.uint8], Kind] | None = None
     """What must come out of a kernel by hand, (image_bytes,), and what all else is called."""
 
-    @property
-    def others(self) -> tuple[str, ...]:
-        """Names of the other kernels in the module: of what is right without them."""
-        _, texts = kernel_texts(self.module.ptx)
-        return tuple(name for name in texts if name != self.module.kernels[0].entry)
+
+def other_kernels(subject: Subject) -> tuple[str, ...]:
+    """Return names of the other kernels in a subject's module: of what is right without them."""
+    _, texts = kernel_texts(subject.module.ptx)
+    return tuple(name for name in texts if name != subject.module.kernels[0].entry)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,7 +248,7 @@ def smallest_kernel(
     It is `emit_single`'s, made smaller as long as the simulated device leaves with it what the
     oracle expects, whatever nobody wrote. None where other kernels or copies are needed.
     """
-    if subject.others or subject.copies > 1 or kind.failure != WRONG_RESULT:
+    if other_kernels(subject) or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None
     named = Module.named(subject.module.target, subject.module.version)
     module = emit_single(subject.program, module=named)

@@ -281,7 +281,7 @@ class FleetPool(WorkerPool):
             return
         if facts.device != first.device:
             # Worth a word: another driver or compiler may be what a finding depends on.
-            self._remarks.setdefault(
+            self.remarks.setdefault(
                 f"{actor.name} differs from the first host: {facts.device}, not {first.device}"
             )
         actor.facts = facts
@@ -292,7 +292,7 @@ class FleetPool(WorkerPool):
         if actor.left_out:
             return
         actor.left_out = f"{actor.name}: {broken.message}"
-        self._remarks[f"left out: {actor.left_out}"] = None
+        self.remarks[f"left out: {actor.left_out}"] = None
         self._lose(actor, broken.message, guilty=False)
         if not self.workers:
             self._events.append(replace(broken, message=actor.left_out))
@@ -331,7 +331,7 @@ class FleetPool(WorkerPool):
         if self._begin_deaths >= _BEGIN_DEATHS:
             self._wanted = 0
             why = f"{self._begin_deaths} in a row died as they began; the last one: {self._why}"
-            self._remarks[f"no further actor is started: {why}"] = None
+            self.remarks[f"no further actor is started: {why}"] = None
             if not self._actors:
                 message = f"no actor can be started: {why}"
                 self._events.append(Broken(cause=InfrastructureError, message=message))

@@ -121,7 +121,7 @@ def brought(options: Judge) -> Iterator[Brought]:
         try:
             who, architecture = _opened(stack, choice, members)
         except TargetError as error:
-            if parse_target(target).is_specific:
+            if parse_target(target).suffix:
                 raise
             notes.insert(0, f".target {target} became {error.own}, which is what the GPU runs.")
             ptx = with_header(ptx, target=error.own, version=version)

@@ -393,37 +393,40 @@ class Permission:
     undefined: NDArray[np.bool_]
     """Images of which metadata have no meaning, or lanes take bits of NaNs that PTX leaves open."""
 
-    def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""
-        check_images(self.program, actual)
-        if len(actual) != len(self.bits):
-            raise UsageError(f"{len(actual)} images given; there are {len(self.bits)}")
-        allowed: NDArray[np.bool_] = (self.tags != EXACT) | (actual == self.bits)
-        for name, floats in FLOATS.items():
-            image, byte = np.nonzero(starts(self.tags, name))
-            index = (image[:, None], byte[:, None] + np.arange(element_size(name)))
-            value, low, high = (
-                np.ascontiguousarray(plane[index]).view(floats)[:, 0]
-                for plane in (actual, self.low, self.high)
-            )
-            nan_ok = self.tags[image, byte] == byte_tags(name, nan=True)[0]
-            good = np.where(np.isnan(value), nan_ok, (low <= value) & (value <= high))
-            allowed[index] = good[:, None]
-        return allowed
 
-    def bounds(self) -> Iterator[Bound]:
-        """Iterate over the bounded elements of all images."""
-        for name, floats in FLOATS.items():
-            nan_tag = byte_tags(name, nan=True)[0]
-            for image, byte in np.argwhere(starts(self.tags, name)).tolist():
-                part = slice(byte, byte + element_size(name))
-                low, high = (
-                    float(plane[image, part].view(floats)[0]) for plane in (self.low, self.high)
-                )
-                yield Bound(
-                    image=image, byte=byte, place=locate(self.program, byte), type=name, low=low,
-                    high=high, nan_ok=bool(self.tags[image, byte] == nan_tag),
-                )  # fmt: skip
+def allowed_bytes(permission: Permission, actual: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which bytes of images are permitted, bool (count, image_bytes), elements whole."""
+    check_images(permission.program, actual)
+    if len(actual) != len(permission.bits):
+        raise UsageError(f"{len(actual)} images given; there are {len(permission.bits)}")
+    allowed: NDArray[np.bool_] = (permission.tags != EXACT) | (actual == permission.bits)
+    for name, floats in FLOATS.items():
+        image, byte = np.nonzero(starts(permission.tags, name))
+        index = (image[:, None], byte[:, None] + np.arange(element_size(name)))
+        value, low, high = (
+            np.ascontiguousarray(plane[index]).view(floats)[:, 0]
+            for plane in (actual, permission.low, permission.high)
+        )
+        nan_ok = permission.tags[image, byte] == byte_tags(name, nan=True)[0]
+        good = np.where(np.isnan(value), nan_ok, (low <= value) & (value <= high))
+        allowed[index] = good[:, None]
+    return allowed
+
+
+def bounds_of(permission: Permission) -> Iterator[Bound]:
+    """Iterate over the bounded elements of all images."""
+    for name, floats in FLOATS.items():
+        nan_tag = byte_tags(name, nan=True)[0]
+        for image, byte in np.argwhere(starts(permission.tags, name)).tolist():
+            part = slice(byte, byte + element_size(name))
+            low, high = (
+                float(plane[image, part].view(floats)[0])
+                for plane in (permission.low, permission.high)
+            )
+            yield Bound(
+                image=image, byte=byte, place=locate(permission.program, byte), type=name, low=low,
+                high=high, nan_ok=bool(permission.tags[image, byte] == nan_tag),
+            )  # fmt: skip
 
 
 def permitted(
@@ -468,7 +471,7 @@ def judged(
         return differ, forbidden
     permission = permitted(program, images[differ], target=target)
     defined = ~permission.undefined
-    forbidden = defined & ~permission.allows(actual[differ]).all(axis=1)
+    forbidden = defined & ~allowed_bytes(permission, actual[differ]).all(axis=1)
     wrong = defined if known else forbidden
     return differ[wrong], forbidden[wrong]
 

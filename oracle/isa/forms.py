@@ -119,28 +119,20 @@ LAYOUTS = ("row", "col")
 _SIZES = re.compile(r"([mnk])(\d+)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
+class Shape(NamedTuple):
     """Dimensions: A is m x k, B k x n, C and D m x n; of matrices that are only moved m x n."""
 
+    name: str
+    """Spelling of the shape qualifier, without the dot."""
     m: int
     n: int
     k: int = 0
 
-    @staticmethod
-    @cache
-    def named(text: str) -> Shape:
-        """Return the shape that a qualifier spells: "m16n8k16", or "m8n8"."""
-        return Shape(**{name: int(size) for name, size in _SIZES.findall(text)})
 
-    @cached_property
-    def name(self) -> str:
-        """Spelling of the shape qualifier, without the dot."""
-        return f"m{self.m}n{self.n}" + (f"k{self.k}" if self.k else "")
-
-    def matrix(self, operand: str) -> tuple[int, int]:
-        """Rows and columns of matrix "a", "b", "c" or "d"."""
-        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
+@cache
+def shape_named(text: str) -> Shape:
+    """Return the shape that a qualifier spells: "m16n8k16", or "m8n8"."""
+    return Shape(text, **{name: int(size) for name, size in _SIZES.findall(text)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,12 +156,12 @@ class Matrix:
     @cached_property
     def rows(self) -> int:
         """Number of rows."""
-        return self.shape.matrix(self.operand)[0]
+        return self.shape.k if self.operand == "b" else self.shape.m
 
     @cached_property
     def columns(self) -> int:
         """Number of columns."""
-        return self.shape.matrix(self.operand)[1]
+        return self.shape.k if self.operand == "a" else self.shape.n
 
     @cached_property
     def registers(self) -> int:
@@ -323,7 +315,7 @@ class Form:
     @cached_property
     def shape(self) -> Shape:
         """Dimensions: of a product, or of one of the matrices that are moved."""
-        return Shape.named(self.texts["shape"])
+        return shape_named(self.texts["shape"])
 
     space, layout, a_layout, b_layout = map(_text_in, ("space", "layout", "alayout", "blayout"))
     rounding, op = map(_text_or_none, ("rnd", "op"))

@@ -82,7 +82,7 @@ def _has_specific_shapes(module: Module) -> bool:
     sm_100a, sm_101a and sm_120a; from 8.8 also their "f" targets and younger members of a family.
     """
     version, target = module.version, module.target
-    if not target.is_specific or target.family is None or not module.exists:
+    if target.suffix == "" or target.family is None or not module.exists:
         return False
     oldest = target.number == target.family
     return (oldest and target.suffix == "a") or version >= PtxVersion(8, 8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple, Self
 
 from oracle.errors import UsageError
@@ -96,30 +96,18 @@ def parse_version(text: str) -> PtxVersion:
 class Target:
     """One value of the `.target` directive."""
 
+    name: str
+    """Spelling in a module: "sm_90a"."""
     number: int
     """Compute capability times ten: 90 for sm_90."""
     suffix: str = ""
-    """Empty, "a" (architecture-specific) or "f" (family-specific)."""
+    """Empty, or of features that no other target has: "a" (architecture-specific), "f" (family)."""
     since: PtxVersion
     """First PTX ISA version that knows the target."""
     until: PtxVersion | None = None
     """First PTX ISA version that knows it no more (because it was renamed)."""
     family: int | None = None
     """Number of the oldest member of its family, where the ISA defines families (sm_100 on)."""
-
-    @cached_property
-    def name(self) -> str:
-        """Spelling in a module: "sm_90a"."""
-        return f"sm_{self.number}{self.suffix}"
-
-    @property
-    def is_specific(self) -> bool:
-        """Whether features beyond the portable ones are there: suffix "a" or "f"."""
-        return self.suffix != ""
-
-    def known_to(self, version: PtxVersion) -> bool:
-        """Whether a module of this PTX ISA version can name the target."""
-        return self.since <= version and (self.until is None or version < self.until)
 
 
 def _rows() -> tuple[Target, ...]:
@@ -129,8 +117,8 @@ def _rows() -> tuple[Target, ...]:
         60: v(5, 0), 61: v(5, 0), 62: v(5, 0), 70: v(6, 0), 72: v(6, 1), 75: v(6, 3), 80: v(7, 0),
         86: v(7, 1), 87: v(7, 4), 88: v(9, 0), 89: v(7, 8), 90: v(7, 8),
     }  # fmt: skip
-    rows = [Target(number=number, since=since) for number, since in plain.items()]
-    rows.append(Target(number=90, suffix="a", since=v(8, 0)))
+    rows = [Target(name=f"sm_{one}", number=one, since=since) for one, since in plain.items()]
+    rows.append(Target(name="sm_90a", number=90, suffix="a", since=v(8, 0)))
     # number: (plain and "a" since, "f" since, until, family). sm_101 became sm_110 in 9.0
     # (9.7.14.5.15, Target ISA Notes).
     blackwell = {
@@ -146,9 +134,10 @@ def _rows() -> tuple[Target, ...]:
     }
     for number, (since, since_f, until, family) in blackwell.items():
         for suffix, first in (("", since), ("a", since), ("f", since_f)):
-            rows.append(
-                Target(number=number, suffix=suffix, since=first, until=until, family=family)
-            )
+            rows.append(Target(
+                name=f"sm_{number}{suffix}", number=number, suffix=suffix, since=first,
+                until=until, family=family,
+            ))  # fmt: skip
     return tuple(rows)
 
 
@@ -183,7 +172,8 @@ class Module:
     @property
     def exists(self) -> bool:
         """Whether the version knows the target: whether there can be such a module at all."""
-        return self.target.known_to(self.version)
+        until = self.target.until
+        return self.target.since <= self.version and (until is None or self.version < until)
 
     def __str__(self) -> str:
         return f"{self.target.name} with PTX ISA {self.version}"

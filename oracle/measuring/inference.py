@@ -29,7 +29,7 @@ from oracle.isa.lookup import FORMS, figures_of, is_available
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.measuring.probes import Dots
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot
-from oracle.models.figures import allowed_of, measured
+from oracle.models.figures import allowed_of, measured, values_allowed
 
 Array = NDArray[Any]
 
@@ -418,7 +418,9 @@ class _Floats(_Search):
 
     def values(self) -> dict[str, Sequence[Any]]:
         made: dict[str, Sequence[Any]] = {
-            name: one.values for name, one in allowed_of(TruncatedDot).items() if name != "nan"
+            name: values_allowed(one)
+            for name, one in allowed_of(TruncatedDot).items()
+            if name != "nan"
         }
         made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
         made["interleaved"] = tuple(range(self.depth // 2 + 1))

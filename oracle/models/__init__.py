@@ -34,6 +34,8 @@ from oracle.models.figures import NanRule as NanRule
 from oracle.models.figures import ScalarDot as ScalarDot
 from oracle.models.figures import TruncatedDot as TruncatedDot
 from oracle.models.figures import Unit as Unit
+from oracle.models.figures import figures_in as figures_in
+from oracle.models.figures import values_in as values_in
 from oracle.models.figures import weakest as weakest
 from oracle.models.files import forget_models as forget_models
 from oracle.models.files import model_for as model_for

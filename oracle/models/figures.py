@@ -62,22 +62,10 @@ class Allowed:
     most: int = 0
     hexadecimal: bool = False
 
-    def __str__(self) -> str:
-        if self.words:
-            return "one of " + ", ".join(f'"{word}"' for word in self.words)
-        spec = "#x" if self.hexadecimal else ""
-        return f"an integer from {self.least:{spec}} to {self.most:{spec}}"
 
-    def accepts(self, value: object) -> bool:
-        """Whether a value may be given."""
-        if self.words:
-            return isinstance(value, str) and value in self.words
-        return type(value) is int and self.least <= value <= self.most
-
-    @property
-    def values(self) -> Sequence[Any]:
-        """All of them."""
-        return self.words or range(self.least, self.most + 1)
+def values_allowed(allowed: Allowed) -> Sequence[Any]:
+    """Return all that a figure may be."""
+    return allowed.words or range(allowed.least, allowed.most + 1)
 
 
 def _words(*words: str) -> Allowed:
@@ -109,44 +97,32 @@ Overflow = Annotated[Figure[str], _words("wrap", "clamp")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit:
-    """Figures of one unit: every field that holds a Figure."""
-
-    @property
-    def named(self) -> Mapping[str, Figure[Any]]:
-        """The figures by name; those that the unit does not have are left out."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, Figure)}
-
-    @property
-    def figures(self) -> tuple[Figure[Any], ...]:
-        """All figures."""
-        return tuple(self.named.values())
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The values of the figures by name."""
-        return {name: figure.value for name, figure in self.named.items()}
-
-
-@dataclass(frozen=True, kw_only=True)
 class CompilerRange:
     """Releases of compilers, one after the other."""
 
     first: Release
     last: Release | None  # Last release; None: every later release, too
 
-    def include(self, release: Release) -> bool:
-        """Whether a release is one of them."""
-        return self.first <= release and (self.last is None or release <= self.last)
 
-    def __str__(self) -> str:
-        if self.last is None:
-            return f"{self.first} and later"
-        return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+def is_among(release: Release, compilers: CompilerRange | None) -> bool:
+    """Tell whether a release is one of some, of which None is all."""
+    if compilers is None:
+        return True
+    return compilers.first <= release and (compilers.last is None or release <= compilers.last)
+
+
+def releases_text(compilers: CompilerRange | None) -> str:
+    """Return releases as a model's file has them: "12.4", "12.4 to 12.6"; "" for all."""
+    if compilers is None:
+        return ""
+    first, last = compilers.first, compilers.last
+    if last is None:
+        return f"{first} and later"
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotUnit(Unit):
+class DotUnit:
     """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
@@ -154,20 +130,6 @@ class DotUnit(Unit):
     shapes: tuple[str, ...] = ()  # Names of the shapes for which the unit is; none means all shapes
     compilers: CompilerRange | None = None
     """In whose code the unit computes so, if others write other instructions; None: all."""
-
-    @property
-    def d_type(self) -> str:
-        """Name of the format of D."""
-        return self.types.split(".")[0]
-
-    @property
-    def c_type(self) -> str:
-        """Name of the format of C."""
-        return self.types.split(".")[3]
-
-    def serves(self, compiler: Release) -> bool:
-        """Whether code of a compiler computes so."""
-        return self.compilers is None or self.compilers.include(compiler)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +178,16 @@ class TruncatedDot(DotUnit):
     c_subnormals: Subnormals
     d_subnormals: Subnormals
     nan: Annotated[Figure[int], _whole(0, 0xFFFF_FFFF, hexadecimal=True)]
+
+    @property
+    def d_type(self) -> str:
+        """Name of the format of D."""
+        return self.types.split(".")[0]
+
+    @property
+    def c_type(self) -> str:
+        """Name of the format of C."""
+        return self.types.split(".")[3]
 
     @property
     def multiplicand(self) -> str:
@@ -287,7 +259,7 @@ class NanRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoubleChain(Unit):
+class DoubleChain:
     """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
@@ -301,7 +273,7 @@ class DoubleChain(Unit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactSum(Unit):
+class ExactSum:
     """Exact sums of integers and counts of bits, in 32 bits."""
 
     plain: Overflow | None = None
@@ -311,6 +283,19 @@ class ExactSum(Unit):
 
 
 AnyDot = TypeVar("AnyDot", bound=DotUnit)
+Unit = DotUnit | DoubleChain | ExactSum
+
+
+def figures_in(unit: Unit) -> dict[str, Figure[Any]]:
+    """Return the figures of a unit by name; those that it does not have are left out."""
+    return {name: value for name, value in vars(unit).items() if isinstance(value, Figure)}
+
+
+def values_in(unit: Unit) -> dict[str, Any]:
+    """Return the values of the figures of a unit by name."""
+    return {name: figure.value for name, figure in figures_in(unit).items()}
+
+
 NO_FIGURES = "none"
 """What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
 
@@ -332,12 +317,12 @@ class Model:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
-        rows = [
-            (row.instruction, row.types, row.shapes, str(row.compilers or ""), *row.values.items())
-            for row in (*self.dots, *self.scalars)
-        ]
-        doubles = None if self.doubles is None else tuple(self.doubles.values.items())
-        text = repr((sorted(rows), doubles, tuple(self.exact.values.items())))
+        rows = []
+        for row in (*self.dots, *self.scalars):
+            compilers, values = releases_text(row.compilers), values_in(row)
+            rows.append((row.instruction, row.types, row.shapes, compilers, *values.items()))
+        doubles = None if self.doubles is None else tuple(values_in(self.doubles).items())
+        text = repr((sorted(rows), doubles, tuple(values_in(self.exact).items())))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -361,8 +346,8 @@ class Model:
         return weakest(
             figure.confidence
             for unit in self.units
-            if newest is None or not isinstance(unit, DotUnit) or unit.serves(newest)
-            for figure in unit.figures
+            if newest is None or not isinstance(unit, DotUnit) or is_among(newest, unit.compilers)
+            for figure in figures_in(unit).values()
             if self.doubles is None or figure is not self.doubles.nan
         )
 
@@ -376,8 +361,8 @@ class Model:
         if not form.a_type.is_float:
             return {exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
-            return dict(self.double_chain.named)
-        return dict((self.scalar_for(form) or self.dot_for(form)).named)
+            return figures_in(self.double_chain)
+        return figures_in(self.scalar_for(form) or self.dot_for(form))
 
     def confidence_for(self, form: Form) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
@@ -393,7 +378,7 @@ class Model:
 
     def exact_for(self, form: Form) -> Figure[str]:
         """Return how a form of integers or single bits overflows, or raise UsageError."""
-        return self._known(self.exact.named.get(exact_name(form)), form.opcode)
+        return self._known(figures_in(self.exact).get(exact_name(form)), form.opcode)
 
     @property
     def double_chain(self) -> DoubleChain:
@@ -425,8 +410,8 @@ class Model:
         row = self.find_dot(form) or self.scalar_for(form)
         if row is None or row.compilers is None:
             return "all"
-        is_known = self.compiler is None or row.serves(self.compiler)
-        return str(row.compilers) if is_known else NO_FIGURES
+        is_known = self.compiler is None or is_among(self.compiler, row.compilers)
+        return releases_text(row.compilers) if is_known else NO_FIGURES
 
     def scalar_for(self, form: Form) -> ScalarDot | None:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""
@@ -442,7 +427,7 @@ class Model:
         ]
         found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
         if self.compiler is not None:
-            found = [row for row in found if row.serves(self.compiler)] or found
+            found = [row for row in found if is_among(self.compiler, row.compilers)] or found
         return found[-1] if found else None
 
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:

@@ -42,7 +42,7 @@ from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
 from oracle.models import figures
-from oracle.models.figures import Allowed, Figure, Model, TruncatedDot, Unit
+from oracle.models.figures import Allowed, Figure, Model, TruncatedDot, Unit, figures_in, is_among
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 Table = Mapping[str, Any]
@@ -97,7 +97,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
     def inferred(unit: Any) -> Any:
         changes = {
             name: Figure(one.value, figures.Confidence.INFERRED, f"taken from {base}: {one.source}")
-            for name, one in unit.named.items()
+            for name, one in figures_in(unit).items()
         }
         return replace(unit, **changes)
 
@@ -169,6 +169,21 @@ _BITS = Allowed(most=(1 << 64) - 1, hexadecimal=True)
 _NANS = {"nan_invalid": _BITS, "nan_canonical": _BITS}
 
 
+def _accepts(allowed: Allowed, value: object) -> bool:
+    """Tell whether a figure may have a value."""
+    if allowed.words:
+        return isinstance(value, str) and value in allowed.words
+    return type(value) is int and allowed.least <= value <= allowed.most
+
+
+def _said(allowed: Allowed) -> str:
+    """Say what a figure may be."""
+    if allowed.words:
+        return "one of " + ", ".join(f'"{word}"' for word in allowed.words)
+    spec = "#x" if allowed.hexadecimal else ""
+    return f"an integer from {allowed.least:{spec}} to {allowed.most:{spec}}"
+
+
 def _model(top: Table, name: str) -> Model:
     _known(top, ("target", "confidence", "source", "dot", "scalar", "double", "exact"), _TOP)
     target = top.get("target")
@@ -184,7 +199,7 @@ def _model(top: Table, name: str) -> Model:
     for words, units in served.items():
         for one, other in combinations([unit.compilers for unit in units], 2):
             # None is all compilers.
-            apart = one and other and not (one.include(other.first) or other.include(one.first))
+            apart = one and other and not (is_among(other.first, one) or is_among(one.first, other))
             _need(
                 apart, f"[[dot]] of {words}", "stands there twice for one compiler; leave one out"
             )
@@ -225,8 +240,8 @@ def _dots(kind: type[AnyUnit], top: Table, key: str) -> Iterator[AnyUnit]:
         _need(types and _are(types, are_formats), where, text)
         where += f" ({', '.join(types)})"
         instruction, shapes = row.get("instruction"), row.get("shapes", [])
-        text = f"instruction is {instruction!r}; give {_INSTRUCTIONS}"
-        _need(_INSTRUCTIONS.accepts(instruction), where, text)
+        text = f"instruction is {instruction!r}; give {_said(_INSTRUCTIONS)}"
+        _need(_accepts(_INSTRUCTIONS, instruction), where, text)
         text = f'shapes is {shapes!r}; give an array such as ["m16n16k8"]'
         _need(_are(shapes, bool), where, text)
         compilers = _compilers(row["compilers"], where) if "compilers" in row else None
@@ -261,9 +276,9 @@ def _check_dot(dot: TruncatedDot, where: str) -> None:
         "sum_bits": (are_bytes and accumulator == "f32", ""),
     }
     for name, (may_be, why) in rows.items():
-        allowed, is_there = figures.allowed_of(TruncatedDot)[name], name in dot.named
+        allowed, is_there = figures.allowed_of(TruncatedDot)[name], name in figures_in(dot)
         missing = may_be and why and not is_there
-        _need(not missing, where, f"{name} is missing, and {why}; give {allowed}")
+        _need(not missing, where, f"{name} is missing, and {why}; give {_said(allowed)}")
         _need(may_be or not is_there, where, f"{name} says nothing here; leave it out")
     run, block = dot.interleaved.value, dot.block.value
     text = f"interleaved is {run} and block {block}; give 0, or a divisor of block"
@@ -279,7 +294,7 @@ def _doubles(row: Table, top: Table) -> figures.DoubleChain:
     _need(_are(order.value, lambda one: one in "abc"), where, text)
     for name, allowed in _NANS.items():
         given = row.get(name)
-        _need(allowed.accepts(given), where, f"{name} is {given!r}; give {allowed}")
+        _need(_accepts(allowed, given), where, f"{name} is {given!r}; give {_said(allowed)}")
     nan = replace(order, value=figures.NanRule(tuple(order.value), *(row[name] for name in _NANS)))
     return _unit(figures.DoubleChain, row, top, where, {"nan": nan}, own=("nan_order", *_NANS))
 
@@ -297,9 +312,9 @@ def _unit(
         if name in row:
             given[name] = _figure(row[name], (row, top), where, name)
             value = given[name].value
-            _need(allowed.accepts(value), where, f"{name} is {value!r}; give {allowed}")
+            _need(_accepts(allowed, value), where, f"{name} is {value!r}; give {_said(allowed)}")
         else:
-            _need(name in optional, where, f"{name} is missing; give {allowed}")
+            _need(name in optional, where, f"{name} is missing; give {_said(allowed)}")
     return kind(**given)
 
 
@@ -323,7 +338,7 @@ def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
     for key, rows in (("dot", model.dots), ("scalar", model.scalars)):
         for row in rows:
             own = {"instruction": row.instruction, "types": [row.types], "shapes": [*row.shapes]}
-            yield key, row, {**own, "compilers": str(row.compilers or "")}
+            yield key, row, {**own, "compilers": figures.releases_text(row.compilers)}
     if model.doubles is not None:
         nan = model.doubles.nan.value
         values = ([*nan.order], nan.invalid, nan.canonical)
@@ -337,14 +352,13 @@ def model_text(model: Model) -> str:
     for key, unit, own in _tables(model):
         lines += ["", f"[[{key}]]" if isinstance(unit, figures.DotUnit) else f"[{key}]"]
         # A confidence and a source that most have are said once.
-        pairs = [(figure.confidence, figure.source) for figure in unit.figures]
+        named = figures_in(unit)
+        pairs = [(figure.confidence, figure.source) for figure in named.values()]
         usual = max(pairs, key=pairs.count, default=("", ""))
         if pairs:
             own = {**own, "confidence": usual[0], "source": usual[1]}
-        named = dict(unit.named)
-        if isinstance(
-            unit, figures.DoubleChain
-        ):  # its three keys have one figure's confidence and source
+        if isinstance(unit, figures.DoubleChain):
+            # Its three keys have one figure's confidence and source.
             named["nan_order"] = replace(named.pop("nan"), value=own.pop("nan_order"))
         given = {name: value for name, value in own.items() if value not in ("", [])}
         lines += [f"{name} = {_written(name, value)}" for name, value in given.items()]
@@ -421,10 +435,11 @@ def model_header(model: Model) -> str:
     lines.append("#endif")
     arrays: dict[str, list[str]] = {}
     for key, unit, own in _tables(model):
-        sources = "; ".join(dict.fromkeys(one.source for one in unit.figures))
-        values = {**own, **unit.values, "source": sources}
+        found = figures_in(unit).values()
+        sources = "; ".join(dict.fromkeys(one.source for one in found))
+        values = {**own, **figures.values_in(unit), "source": sources}
         values["nan_order"] = "".join(own.get("nan_order", ()))
-        values["confidence"] = figures.weakest(one.confidence for one in unit.figures).value
+        values["confidence"] = figures.weakest(one.confidence for one in found).value
         made = [
             f".{field} = {_C_TYPES[type_](values[field])}"
             for field, type_ in _c_fields(key).items()

@@ -186,7 +186,7 @@ class CudaRunner(ClosedAtTheEnd):
                 trouble=Trouble.UNSUPPORTED,
                 message=f"{facts.name} is sm_{facts.number} and does not run {target}",
             )
-        return target if TARGETS[target].is_specific else f"sm_{facts.number}"
+        return target if TARGETS[target].suffix else f"sm_{facts.number}"
 
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.

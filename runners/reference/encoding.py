@@ -8,7 +8,7 @@ multiplicand with k last, an accumulator by rows. So loads and moves are tables 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -415,7 +415,7 @@ class _Writer(MemoryWriter):
         (words,) = self._bases(metadata)
         bits = 8 * words + index_bits(form, step.selector)
         size, units = unit_bits(form) // 8, bits.shape[1]
-        part = replace(shape, m=LANES // shape.n)
+        part = shape._replace(m=LANES // shape.n)
         chosen = self._take(LANES * units * size)
         bytes_ = (units * size, 0, *(shape.n * form.type(one).bits // 8 for one in "cd"))
         for row in range(0, shape.m, part.m):

@@ -128,17 +128,13 @@ def plainest_module(
     for target in rows:
         if target.number < _FIRST or _plainness(target) >= _plainness(module.target):
             continue
-        version = max(module.version, target.since)
-        if target.known_to(version) and shows(Module(target, version)):
-            module = Module(target, version)
+        plainer = Module(target, max(module.version, target.since))
+        if plainer.exists and shows(plainer):
+            module = plainer
             break
-    older = (
-        Module(module.target, version)
-        for version in VERSIONS
-        if module.target.known_to(version) and version < module.version
-    )
-    return next(filter(shows, older), module)
+    older = (Module(module.target, version) for version in VERSIONS if version < module.version)
+    return next((one for one in older if one.exists and shows(one)), module)
 
 
 def _plainness(target: Target) -> tuple[bool, int, str]:
-    return target.is_specific, target.number, target.suffix
+    return target.suffix != "", target.number, target.suffix

@@ -12,6 +12,8 @@ from corpus.known import (
     FOLDER,
     Answers,
     KnownRow,
+    answer_spans,
+    answers_about,
     known_with,
     load_known,
     named_corpus,
@@ -143,6 +145,6 @@ def test_there_is_an_answer_for_every_finding_of_an_assembler_and_for_no_other()
 def test_answers_are_told_with_the_releases_that_gave_them():
     asked = ("12.2.9", "12.3.107", "12.4.99", "13.0.88", "13.5.37")
     told = Answers(asked=asked, answers={"x": (None, "crash", "rejected", None, "rejected")})
-    assert told.spans("x") == "crash 12.3; rejected 12.4–13.5"
-    assert told.of("x")[-1] == ("13.5.37", "rejected")
-    assert (told.spans("y"), told.of("y")) == ("", [])
+    assert answer_spans(told, "x") == "crash 12.3; rejected 12.4–13.5"
+    assert answers_about(told, "x")[-1] == ("13.5.37", "rejected")
+    assert (answer_spans(told, "y"), answers_about(told, "y")) == ("", [])

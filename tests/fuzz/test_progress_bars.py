@@ -47,7 +47,8 @@ def test_a_file_in_colour_is_no_terminal(
     monkeypatch.delenv("COLUMNS", raising=False)  # a worker of pytest-xdist has it
     used()
     assert capsys.readouterr() == ("", "beginning\n")
-    assert watching(json=False).live is None
+    with watching(json=False):
+        assert capsys.readouterr().out == ""
     say("red", "bad")
     assert capsys.readouterr().out.endswith("\x1b[31mred\x1b[0m\n")
     assert console().width == 160

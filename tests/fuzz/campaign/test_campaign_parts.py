@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.finding import WRONG_STEP
 from corpus.known import Known
 from fuzz.campaign.campaign import RoundQueue, check_options
-from fuzz.campaign.pool import STAGES, Heartbeats, WorkerHeartbeat
+from fuzz.campaign.pool import STAGES, WorkerHeartbeat, shared_heartbeats
 from fuzz.campaign.store import (
     STATISTICS,
     SUMMARY,
@@ -26,10 +27,11 @@ from fuzz.campaign.store import (
     State,
     Triage,
     decode,
+    limit_reached,
 )
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Found, RoundPlan, Shard, Stage
-from fuzz.findings.families import Bucket, FamilyState
+from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
+from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
@@ -129,7 +131,7 @@ def test_a_line_of_statistics_that_was_cut_off_spoils_no_other(tmp_path: Path) -
     ],
 )
 def test_whichever_limit_is_reached_ends_a_campaign(budget: Budget, reason: str) -> None:
-    assert budget.reason(9, 99, found=2, quiet=4) == reason
+    assert limit_reached(budget, 9, 99, found=2, quiet=4) == reason
 
 
 def test_the_options_that_differ_are_named_and_no_others() -> None:
@@ -143,7 +145,7 @@ def test_the_options_that_differ_are_named_and_no_others() -> None:
 
 
 def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
-    heartbeats = Heartbeats(2)
+    heartbeats = shared_heartbeats(2)
     heartbeat = WorkerHeartbeat(heartbeats, 1)
     heartbeat.enter(Stage.ORACLE, round=7)
     heartbeat.count(12)
@@ -157,9 +159,9 @@ def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
     WorkerHeartbeat(heartbeats, 1)
     assert (row["cases"], row["spent"][STAGES.index(Stage.ORACLE)]) == (12, spent)
     assert not heartbeat.interrupted
-    heartbeats.interrupt()
+    heartbeats.flag[0] = 1
     assert heartbeat.interrupted
-    heartbeats.close()
+    os.close(heartbeats.descriptor)
 
 
 def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
@@ -254,8 +256,8 @@ def test_a_round_is_limited_where_the_budget_ends_inside_of_what_is_left_of_it(
     left: int | None, skip: int
 ) -> None:
     state = State(options={}, started="", parts={0: skip} if skip else {})
-    rounds = RoundQueue(state, Shard())
-    job = rounds.job(left, lambda _: RoundPlan(work=None, cases=100), frozenset())
+    rounds = RoundQueue(state)
+    job = rounds.job(left, lambda _: RoundPlan(round=0, work=None, cases=100), frozenset())
     assert (job.number, job.skip) == (0, skip)
     assert job.limit == (left if left is not None and left < 100 - skip else None)
 
@@ -284,4 +286,4 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     assert {key: is_provisional(state.case) for key, state in states.items()} == {
         "violation | wrong result | k": provisional,  # what is no longer there is found again
     }  # fmt: skip
-    assert [state.id for state in states.values()] == [stored]
+    assert [stored_id(state) for state in states.values()] == [stored]

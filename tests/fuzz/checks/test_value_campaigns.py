@@ -15,9 +15,9 @@ from corpus.programs import unpack
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, subject_of
-from fuzz.findings.verdicts import COPIES, differences
+from fuzz.findings.verdicts import COPIES, differences, in_a_line
 from fuzz.runner import RunnerChoice, opened
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.execution.execution import execute
 
 REFUSES_S8 = """sh -c 'p=$(cat); case "$p" in *s32.s8.s8*) exit 3;; esac; echo "$p"'"""
@@ -43,8 +43,8 @@ def holds_together(entry: Entry) -> None:
     assert np.array_equal(execute(subject.program, image).images, expected)
     found = differences(subject.program, expected[0], actual[0])
     assert finding.details["differing elements"] == len(found) > 0
-    assert finding.details["difference 1"] == str(found[0])
-    allowed = permitted(subject.program, image).allows(actual).all()
+    assert finding.details["difference 1"] == in_a_line(found[0])
+    allowed = allowed_bytes(permitted(subject.program, image), actual).all()
     assert finding.kind is (Kind.DEVIATION if allowed else Kind.VIOLATION)
     assert finding.shrink == "complete"
 
@@ -84,7 +84,7 @@ def test_a_fault_is_found_and_stored_and_gone_without_it(
     # A fault of one multiprocessor needs launches that reach it.
     images = 128 if "one-sm" in fault else 16
     progress = run(tmp_path, cases=max(images, 32), images=images, only=pattern, faults=(fault,))
-    assert {family.kind for family in progress.findings} <= kinds
+    assert {family.case.kind for family in progress.families} <= kinds
     if fault == "accumulator-ignored":
         assert entries(tmp_path)
         for entry in entries(tmp_path):
@@ -116,7 +116,7 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
 
         monkeypatch.setattr(late.pool, "give", giving)
         status = late.run()
-    assert status.findings
+    assert status.families
     assert not status.suspects
     began = min(when for when, _ in given)
     assert all(when + seconds < began + 1.1 for when, seconds in given)
@@ -126,7 +126,7 @@ def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
     progress = run(
         tmp_path, cases=320, only="wmma.mma*m8n8k32*", faults=("transient-often",), seed=2
     )
-    assert {family.kind for family in progress.findings} == {Kind.FLAKY}
+    assert {family.case.kind for family in progress.families} == {Kind.FLAKY}
     for entry in entries(tmp_path):
         # Some programs have several multiplications, of which one in 50 is hit.
         assert 1 / 150 < entry.finding.details["rate"] < 1 / 5
@@ -136,7 +136,7 @@ def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
 
 def test_a_ptx_pass_that_breaks_programs_is_found(tmp_path: Path) -> None:
     progress = run(tmp_path, cases=32, images=8, only="*s8*satfinite", ptx_pass=SATURATED)
-    assert {family.kind for family in progress.findings} == {Kind.VIOLATION}
+    assert {family.case.kind for family in progress.families} == {Kind.VIOLATION}
     assert set(replayed(tmp_path, ptx_pass=SATURATED).values()) == {"reproduced"}
     assert set(replayed(tmp_path, faults=(), ptx_pass="none").values()) == {"gone"}
     assert all("rewritten.ptx" in entry.finding.files for entry in entries(tmp_path))
@@ -146,8 +146,8 @@ def test_a_ptx_pass_that_fails_now_and_then_is_a_compile_failure(tmp_path: Path)
     progress = run(
         tmp_path, cases=64, images=8, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4
     )
-    (failure,) = progress.findings
-    assert failure.kind is Kind.COMPILE_FAILURE
+    (failure,) = progress.families
+    assert failure.case.kind is Kind.COMPILE_FAILURE
     assert progress.counts["programs", "compiled"]
     assert progress.counts["programs", "failed"]
     assert set(replayed(tmp_path, ptx_pass=REFUSES_S8).values()) == {"reproduced"}

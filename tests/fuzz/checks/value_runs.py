@@ -14,11 +14,11 @@ from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import (
     Broken,
     Event,
-    Heartbeats,
     RoundEnd,
     WorkerHeartbeat,
     WorkerPool,
     carry_out,
+    shared_heartbeats,
 )
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import Budget, CampaignStore
@@ -78,7 +78,7 @@ class LocalPool(FakePool):
 
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
         super().__init__()
-        opened_check = check.on_runner(ready, WorkerHeartbeat(Heartbeats(1), 0), ExitStack())
+        opened_check = check.on_runner(ready, WorkerHeartbeat(shared_heartbeats(1), 0), ExitStack())
         self.facts, self._check = opened_check.facts, opened_check
         self._job: Job | None = None
 
@@ -132,7 +132,7 @@ def campaign(
         budget=Budget(cases=cases),
         corpus=corpus,
         known=Known(entries=()),
-        observer=Nobody(),
+        observer=Nobody().update,
         store=store,
         state=store.load() if resumed else None,
     )

@@ -87,7 +87,7 @@ def test_findings_stand_worst_first_and_known_ones_last() -> None:
     text = shown(on_a_gpu(families=families), 120)
     order = [families[int(number)] for number in re.findall(r"<(\d+)>", text)]
     assert len(order) == len(families)
-    ranks = [(one.known is not None, -one.kind.severity) for one in order]
+    ranks = [(one.known is not None, -one.case.kind.severity) for one in order]
     assert ranks == sorted(ranks)
 
 

@@ -46,9 +46,9 @@ def test_groups_hold_every_family_once_and_nothing_that_is_known_hides_what_is_n
     assert Counter(id(one) for group in groups for one in group.members) == Counter(map(id, found))
     for group in groups:
         assert len({one.known is None for one in group.members}) == 1
-        assert group.kind.severity == max(one.kind.severity for one in group.members)
-        assert group.cases == sum(one.cases for one in group.members)
-    assert group_counts(found)[0] == sum(group.known is None for group in groups)
+        assert group.shown.case.kind.severity == max(kind.severity for kind in group.kinds)
+        assert group.kinds.total() == sum(one.cases for one in group.members)
+    assert group_counts(found)[0] == sum(group.shown.known is None for group in groups)
 
 
 @given(st.sampled_from(Kind), st.sampled_from(Kind), st.sampled_from("xy"), st.sampled_from("xy"))
@@ -71,7 +71,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
     with watching(json=False) as watcher:
         # Each is told at a time of its own.
         for count in range(1, len(found) + 1):
-            watcher.update(on_a_gpu(families=found[:count]))
+            watcher(on_a_gpu(families=found[:count]))
     piped = capsys.readouterr().out
     out = recording_console()
     campaign_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus")).show(out)
@@ -91,7 +91,8 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
 def test_what_is_known_is_a_line_apart() -> None:
     known = family(Kind.DEVIATION, "x", 3, known=known_entry("k"))
     groups = finding_groups([known, family(Kind.VIOLATION, "x", 1)])
-    assert [(group.known is None, group.cases) for group in groups] == [(True, 1), (False, 3)]
+    assert [group.shown.known is None for group in groups] == [True, False]
+    assert [group.kinds.total() for group in groups] == [1, 3]
 
 
 def test_known_deviations_and_violations_of_one_cause_are_one_line() -> None:
@@ -135,7 +136,7 @@ def test_one_cause_is_one_line_whoever_has_it(kind: Kind, wrong: list[list[str]]
     """Four defects of LLVM were ten families: "only X", "X to Y"."""
     found = [_of_compilers(kind, "wmma.store", *some) for some in wrong]
     (group,) = finding_groups([*found])
-    assert (group.what, group.cases) == (f"wmma.store: {who}", 10 * len(found))
+    assert (group.what, group.kinds.total()) == (f"wmma.store: {who}", 10 * len(found))
     assert len({finding_row(one)["family"] for one in found}) == 1
     assert len(finding_groups([*found, _of_compilers(kind, "ldmatrix", *wrong[0])])) == 2
 

@@ -40,7 +40,7 @@ def test_a_pipe_gets_one_line_for_each_new_family(
     first, second = family(Kind.VIOLATION, "one", 1), family(Kind.DEVIATION, "two", 1)
     with watching(json=False) as watcher:
         for families in ([], [first], [first], [first, second], [second]):
-            watcher.update(on_a_gpu(families=families))
+            watcher(on_a_gpu(families=families))
     how_to_stop, *lines = capsys.readouterr().out.splitlines()
     assert how_to_stop.startswith("Ctrl-C ends the campaign")
     assert [line.partition("; ")[0] for line in lines] == ["violation: one", "deviation: two"]
@@ -61,7 +61,7 @@ def test_a_pipe_gets_a_sign_of_life_now_and_then(
     with watching(json=False) as watcher:
         for _ in range(100):
             clock.now += HEARTBEAT_SECONDS / 10
-            watcher.update(status)
+            watcher(status)
     _, *lines = capsys.readouterr().out.splitlines()
     assert 9 <= len(lines) <= 10
     assert set(lines) == {heartbeat(status)}
@@ -73,7 +73,7 @@ def test_what_is_left_when_the_time_is_over_is_told_at_once(
     status = replace(on_a_gpu(families=[]), finishing=True, stopped="", waiting=3)
     with watching(json=False) as watcher:
         for _ in range(3):
-            watcher.update(status)
+            watcher(status)
     _, *lines = capsys.readouterr().out.splitlines()
     assert lines == [heartbeat(status)]
     assert "3 findings to be made smaller" in lines[0]
@@ -86,7 +86,7 @@ def test_json_has_a_line_of_state_every_ten_seconds(
     with watching(json=True) as watcher:
         for _ in range(100):
             clock.now += 1.0
-            watcher.update(status)
+            watcher(status)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [list(row) for row in rows] == [["state"]] * 10
     assert rows[0]["state"]["cases"] == status.cases
@@ -100,8 +100,8 @@ def test_json_is_one_object_for_each_family_and_nothing_else(
     assert heartbeat(status).isprintable()
     capsys.readouterr()
     with watching(json=True) as watcher:
-        watcher.update(status)
-        watcher.update(status)
+        watcher(status)
+        watcher(status)
     out, err = capsys.readouterr()
     rows = [json.loads(line) for line in out.splitlines()]
     assert not err
@@ -112,10 +112,9 @@ def test_json_is_one_object_for_each_family_and_nothing_else(
 def test_a_terminal_is_redrawn_about_four_times_a_second() -> None:
     file = io.StringIO()
     with watching(json=False, out=console(file=file, force_terminal=True, width=80)) as watcher:
-        assert watcher.live is not None
         end = time.monotonic() + 0.6
         while time.monotonic() < end:
-            watcher.update(on_a_gpu())
+            watcher(on_a_gpu())
             time.sleep(0.005)
     # A second or a little more, whatever the number of updates, and the first and last drawing.
     assert 2 <= file.getvalue().count("slowest part") <= 30
@@ -125,6 +124,5 @@ def test_a_dumb_terminal_gets_lines_without_escape_codes(monkeypatch: pytest.Mon
     monkeypatch.setenv("TERM", "dumb")
     file = io.StringIO()
     with watching(json=False, out=console(file=file, force_terminal=True)) as watcher:
-        watcher.update(on_a_gpu())
+        watcher(on_a_gpu())
     assert "\x1b" not in file.getvalue()
-    assert watcher.live is None

@@ -12,12 +12,12 @@ from repro_cases import contents, half, multiplication
 from corpus import Case, Identity, Kind
 from corpus.finding import DIVERGED, WRONG_STEP
 from fuzz.diagnosis.experiments import CODE, Culprit
-from fuzz.findings.case import Evidence
+from fuzz.findings.case import Evidence, named_after
 from fuzz.findings.families import (
     Bucket,
-    WrongImages,
     bucket_of_failure,
     core_of,
+    look_of,
 )
 from fuzz.findings.verdicts import Subject
 from fuzz.kinds import sentence
@@ -46,12 +46,10 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
     for buffer, form in (("gd", half()), ("xgd", other)):
         actual = expected.copy()
         actual[program.offset(buffer) + 4] ^= 1
-        seen = WrongImages(
-            program=program, images=image[None], actual=actual[None], expected=expected[None],
-            target="sm_90",
-        )  # fmt: skip
-        family = seen.bucket(Kind.VIOLATION, half())
-        assert ("8-bit integers" in family.key) == (form == other)
+        name, _ = look_of(
+            program, image[None], actual[None], expected=expected[None], target="sm_90", form=half()
+        )
+        assert ("8-bit integers" in name) == (form == other)
 
 
 def _renamed(buffer, names):
@@ -155,7 +153,7 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     program = multiplication(half())
     subject = Subject(module=emit(program), program=program, image=contents(program, 1)[0])
     raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
-    assert raw.named(Culprit(instructions=(CODE,))) is raw.named(None) is raw
+    assert named_after(raw, Culprit(instructions=(CODE,))) is named_after(raw, None) is raw
 
 
 @pytest.mark.parametrize("form", LOAD_FORMS[::20], ids=str)

@@ -157,10 +157,11 @@ def outcome(
     with CampaignStore(corpus.path) as store, FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=rounds * CASES), corpus=corpus,
-            known=Known(entries=()), observer=Watcher(deeds), store=store, state=store.load(),
+            known=Known(entries=()), observer=Watcher(deeds).update, store=store,
+            state=store.load(),
         )  # fmt: skip
         status = campaign.run()
-    families = {(one.bucket.key, one.cases, one.kind) for one in status.families}
+    families = {(one.bucket.key, one.cases, one.case.kind) for one in status.families}
     ids = sorted(entry.id for entry in corpus.entries())
     figures = (status.cases, status.compared, status.unasked, status.rounds, status.gone)
     return families, ids, figures, dict(status.skipped), campaign.plan.forms
@@ -195,16 +196,14 @@ def test_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
 class Recording:
     """Keeps the lines that are printed and figures of the files, and removes and adds nodes."""
 
-    def __init__(self, folder: Path, cluster: FakeCluster) -> None:
-        self.folder, self.cluster = folder, cluster
-        self.out = StringIO()
-        self.lines = watching(json=False, out=Console(file=self.out, width=200))
+    def __init__(self, folder: Path, cluster: FakeCluster, tell: Any) -> None:
+        self.folder, self.cluster, self.tell = folder, cluster, tell
         self.step = 0
         self.gone: list[dict[str, Any]] = []
 
     def update(self, status: CampaignStatus) -> None:
         assert status.cases or not status.recent_rate, "a rate of nothing"
-        self.lines.update(status)
+        self.tell(status)
         missing = sum(one.nodes_missing for one in status.hosts)
         if self.step == 0 and status.rounds >= 10:
             self.step = 1
@@ -224,14 +223,18 @@ class Recording:
 def test_nodes_that_are_gone_and_back_are_told_of(tmp_path: Path) -> None:
     cluster = FakeCluster([1, 1, 1, 1], host_of(Answering))
     corpus = create_corpus(tmp_path, generator="a test")
-    watcher = Recording(corpus.path, cluster)
-    with FleetPool(CHECK, cluster) as pool:
+    out = StringIO()
+    with (
+        watching(json=False, out=Console(file=out, width=200)) as tell,
+        FleetPool(CHECK, cluster) as pool,
+    ):
+        watcher = Recording(corpus.path, cluster, tell)
         status = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
-            known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
+            known=Known(entries=()), observer=watcher.update, store=CampaignStore(corpus.path),
         ).run()  # fmt: skip
     assert sum(one["nodes_missing"] for one in watcher.gone) == 3
-    log = watcher.out.getvalue()
+    log = out.getvalue()
     for node, host in enumerate(("node0", "node1", "node2")):
         assert f"node {host} ({node}) is gone, and 1 actor with it: it was unplugged\n" in log
         assert re.search(rf"UTC: node {host} \({node}\) is back after \d s\n", log)
@@ -282,7 +285,7 @@ def test_a_device_that_fails_its_self_check_is_left_out_and_named(tmp_path: Path
     with FleetPool(CHECK, cluster) as pool:
         campaign = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=40), corpus=corpus,
-            known=Known(entries=()), observer=Watcher({}), store=CampaignStore(corpus.path),
+            known=Known(entries=()), observer=Watcher({}).update, store=CampaignStore(corpus.path),
         )  # fmt: skip
         status = campaign.run()
     assert status.cases == 40
@@ -317,7 +320,7 @@ def test_a_device_of_another_target_takes_no_part() -> None:
         for _ in range(10):
             pool.poll(0.0)
         assert pool.workers == 1
-        (remark,) = pool.remarks()
+        (remark,) = pool.remarks
         assert {"sm_80", "sm_90"} <= set(remark.replace(",", " ").split())
         assert first.target in ("sm_80", "sm_90")
 

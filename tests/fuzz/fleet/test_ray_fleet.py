@@ -97,7 +97,7 @@ def campaign(
     with CampaignStore(corpus.path) as store:
         return Campaign(
             pool, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
-            known=Known(entries=()), observer=observer, store=store, state=store.load(),
+            known=Known(entries=()), observer=observer.update, store=store, state=store.load(),
         ).run()  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def outcome(status: CampaignStatus) -> tuple[object, ...]:
     A line has all kinds of a cause. Which of them a case is counted as that was not replayed by
     itself, depends on what had been replayed by then.
     """
-    families = {(one.bucket.key, one.kind, one.case.shrink) for one in status.families}
+    families = {(one.bucket.key, one.case.kind, one.case.shrink) for one in status.families}
     lines = Counter[object]()
     for one in status.families:
         lines[one.case.identity] += one.cases

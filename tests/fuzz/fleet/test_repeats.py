@@ -11,7 +11,7 @@ from fake_cluster import FakeCluster
 from test_fleet_pool import CHECK, Answering, host_of, report_of
 
 from corpus import Kind
-from fuzz.campaign.pool import Heartbeats, RoundEnd, WorkerHeartbeat
+from fuzz.campaign.pool import RoundEnd, WorkerHeartbeat, shared_heartbeats
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Found, FoundState, Outcomes, RoundJob, RoundReport
 from fuzz.commands import run
@@ -30,7 +30,7 @@ def carried_out(*faults: str, **asked: Any) -> RoundReport:
         selection=Selection(pattern="*m8n8k4*"),
         images=1,
     )
-    with check.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
+    with check.opened(WorkerHeartbeat(shared_heartbeats(1), 0)) as opened_check:
         drawn = check.plan(opened_check.facts).round(0, ProgramCoverage())
         return opened_check.round(RoundJob(number=0, plan=drawn, **asked))
 

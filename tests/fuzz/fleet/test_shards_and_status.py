@@ -11,8 +11,8 @@ from command_line import warpfuzz
 
 from corpus import create_corpus
 from fuzz.campaign.campaign import campaign_options
-from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat
-from fuzz.campaign.status import Life, read_figures
+from fuzz.campaign.pool import WorkerHeartbeat, shared_heartbeats
+from fuzz.campaign.status import Life, read_figures, rows_of_causes
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import RoundJob, Shard
@@ -41,10 +41,10 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     )
     part, reports = Shard(index=2, count=3), []
     for shard, number in ((Shard(), 1), (part, 0)):
-        with whole.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
+        with whole.opened(WorkerHeartbeat(shared_heartbeats(1), 0)) as opened_check:
             plan = whole.plan(opened_check.facts)
             drawn = plan.round(shard.number(number), ProgramCoverage())
-            report = opened_check.round(RoundJob(number=number, plan=drawn, shard=shard))
+            report = opened_check.round(RoundJob(number=number, plan=drawn))
             assert report.number == number
             reached = report.coverage.state()
             reports.append({**vars(report), "number": None, "coverage": reached})
@@ -80,7 +80,7 @@ def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> Non
     assert lives == {"running": Life.RUNNING, "ended": Life.ENDED, "silent": Life.SILENT}
     figures = read_figures(running)
     assert figures.status.recent_rate == 51.0
-    assert len(figures.status.of_causes(known=False)) == 1
+    assert len(rows_of_causes(figures.status, known=False)) == 1
     assert figures.status.skipped == {3: "it died"}
     shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
     assert shown.code == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from oracle.measuring.inference import Fit, ProbeEvidence, fit, rule_of
 from oracle.measuring.probes import float_probes
-from oracle.models import TruncatedDot
+from oracle.models import TruncatedDot, values_in
 from runners.simulated.fused import NAMED
 from runners.simulated.products import multiply
 from runners.simulated.silicon import FloatUnit
@@ -28,9 +28,9 @@ def wrong_figures(found: Fit, rule: TruncatedDot) -> dict[str, Any]:
     """Figures whose value is neither what was found nor among what nothing tells from it."""
     assert found.contradiction is None, found.contradiction
     wrong = {
-        name: (finding.value, rule.values.get(name))
+        name: (finding.value, values_in(rule).get(name))
         for name, finding in found.figures.items()
-        if rule.values.get(name) not in (finding.value, *finding.others)
+        if values_in(rule).get(name) not in (finding.value, *finding.others)
     }
     if {"block", "interleaved", "order"} & wrong.keys():
         # Several descriptions may be of the same blocks.

@@ -10,6 +10,7 @@ from fuzz.measuring import joined_model
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Release
 from oracle.models import NO_FIGURES, CompilerRange, forget_models, model_for, use_model
+from oracle.models.figures import is_among, releases_text
 from oracle.models.files import model_text, parse_model
 
 OPCODE = "mma.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
@@ -58,11 +59,8 @@ def test_compilers_that_nobody_measured_have_no_figures() -> None:
 def measured_with(release: str):
     """What `measure` finds with one compiler: the rows that it has, of all without a range."""
     model = model_for(f"sm_90@{release}")
-    holds = [
-        row
-        for row in model.dots
-        if row.compilers is None or row.compilers.include(model.compiler or Release(0, 0))
-    ]
+    compiler = model.compiler or Release(0, 0)
+    holds = [row for row in model.dots if is_among(compiler, row.compilers)]
     return replace(model, dots=tuple(replace(row, compilers=None) for row in holds))
 
 
@@ -70,7 +68,7 @@ def test_measurements_with_several_compilers_are_joined_into_ranges() -> None:
     releases = ("12.4", "12.6", "12.8", "13.5")
     joined = joined_model([(release, measured_with(release)) for release in releases])
     of_fp8 = {
-        str(row.compilers)
+        releases_text(row.compilers)
         for row in joined.dots
         if row.types == "f32.e4m3.e4m3.f32" and row.shapes == ("m16n8k32",)
     }

@@ -12,7 +12,7 @@ from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from oracle.measuring.inference import MeasuredUnit
-from oracle.models import forget_models, model_for
+from oracle.models import figures_in, forget_models, model_for, values_in
 from oracle.models.files import EXPORTS, model_text, read_model
 
 ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
@@ -47,9 +47,9 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     assert all(unit["refused"] is None and unit["images"] == 64 for unit in units)
     assert done.summary["figures"] == done.summary["as_in_model"] == len(units)
     written = read_model(tmp_path / "model.toml")
-    known = model_for("sm_90").exact.values
+    known = values_in(model_for("sm_90").exact)
     # Single bits were not asked for.
-    assert written.exact.values == {name: known[name] for name in ("plain", "satfinite")}
+    assert values_in(written.exact) == {name: known[name] for name in ("plain", "satfinite")}
 
 
 def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Pa
     written = read_model(tmp_path / "mine.toml")
     assert written.confidence == "simulated"
     assert "no GPU was measured" in done.out
-    assert not written.exact.named
+    assert not figures_in(written.exact)
     judged = warpfuzz(tmp_path, *command.split(), "--cases", "40", "--json")
     assert judged.code == 0, judged.err
     assert "is simulated, not measured" in judged.err
@@ -116,7 +116,7 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
     done = warpfuzz(tmp_path, *words, prepare=interrupted)
     assert done.code == 130
     assert "Stopped before the end, after 1 unit." in done.out
-    assert len(read_model(tmp_path / "mine.toml").exact.named) == 1
+    assert len(figures_in(read_model(tmp_path / "mine.toml").exact)) == 1
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from random_chips import random_silicon
 
 from oracle.measuring.inference import ProbeEvidence, computed, fit
 from oracle.measuring.probes import Dots, double_probes
-from oracle.models import NanRule, model_for
+from oracle.models import NanRule, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
 from runners.simulated.products import multiply_doubles
@@ -174,8 +174,8 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     dots = Dots(
         family=("random images",) * count, a=a.astype(np.uint16), b=b.astype(np.uint16), c=c
     )
-    found = fit(ProbeEvidence(BF16, dots, computed(BF16, rule.values, dots)))
+    found = fit(ProbeEvidence(BF16, dots, computed(BF16, values_in(rule), dots)))
     assert found.contradiction is None
     for name in ("block", "fraction_bits", "rounding"):
         assert not found.figures[name].others
-        assert found.values[name] == rule.values[name]
+        assert found.values[name] == values_in(rule)[name]

@@ -13,7 +13,7 @@ import pytest
 from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice
-from fuzz.findings.families import WrongImages
+from fuzz.findings.families import look_of
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.shrinking import RunnerVerdicts, shrink
 from oracle.execution.execution import execute
@@ -137,12 +137,11 @@ def test_no_instruction_is_accused_of_what_comes_from_code_of_lanes(
     shown = attempt(runner, subject)
     assert shown.actual is not None
     assert shown.expected is not None
-    seen = WrongImages(
-        program=subject.program, images=subject.image[None], actual=shown.actual,
-        expected=shown.expected[None], target="sm_90",
+    name, _ = look_of(
+        subject.program, subject.image[None], shown.actual, expected=shown.expected[None],
+        target="sm_90", form=main_form(subject.program),
     )  # fmt: skip
-    named = seen.bucket(Kind.VIOLATION, main_form(subject.program))
-    assert "scalar code" in named.key
+    assert "scalar code" in name
 
 
 def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:

@@ -53,7 +53,7 @@ def report_of(
             matrix, place, forms=forms, versions=PtxVersions.only(version), seed=3,
             heartbeat=Quiet(),
         )  # fmt: skip
-        plan = RoundPlan(work=Work(count=images), cases=32 * images)
+        plan = RoundPlan(round=number, work=Work(count=images), cases=32 * images)
         report = rounds.report(RoundJob(number=number, plan=plan, limit=limit))
     assert report.compared + report.failed + report.unasked == report.cases
     return report

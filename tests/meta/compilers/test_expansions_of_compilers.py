@@ -14,6 +14,7 @@ from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import without_figures
 from oracle.isa.targets import Module
 from oracle.models import Model, forget_models, model_for, use_model
+from oracle.models.figures import releases_text
 from runners.assemblers.assembler import identify
 from runners.cuda.compilation import release_of
 from runners.emission import emit
@@ -66,7 +67,7 @@ def built_in():
 def only(*ranges: str) -> Model:
     """The model of sm_90 with the rows of some ranges of compilers."""
     model = model_for("sm_90")
-    dots = [row for row in model.dots if row.compilers is None or str(row.compilers) in ranges]
+    dots = [row for row in model.dots if releases_text(row.compilers) in ("", *ranges)]
     return replace(model, dots=tuple(dots))
 
 

@@ -149,7 +149,7 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
                     choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")
                 ),
                 budget=Budget(cases=rounds * CASES), corpus=corpus, known=Known(entries=()),
-                observer=looker, store=store, state=state,
+                observer=looker.update, store=store, state=state,
             )  # fmt: skip
             with suppress(InfrastructureError):
                 campaign.run()

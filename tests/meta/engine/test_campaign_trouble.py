@@ -219,7 +219,7 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     )
     with ProcessPool(check, workers=1) as pool:
         facts = pool.facts()
-        drawn = RoundPlan(work=Work(focuses=(Focus(),), count=1), cases=1)
+        drawn = RoundPlan(round=0, work=Work(focuses=(Focus(),), count=1), cases=1)
         job = RoundJob(number=0, plan=drawn)
         pool.give(job)
         events: list[Event] = []

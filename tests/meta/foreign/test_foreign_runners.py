@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fuzz.campaign.pool import Heartbeats, WorkerHeartbeat, pickled, unpickled
+from fuzz.campaign.pool import WorkerHeartbeat, pickled, shared_heartbeats, unpickled
 from fuzz.checks.programs import Programs
 from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked
@@ -212,12 +212,12 @@ def test_another_runner_of_the_name_is_refused_where_workers_open_it(installed, 
     for name in ("mine", f"{sys.executable} {script}"):
         choice = RunnerChoice(name=name, identity=identity_of(name))
         sent = pickled(Programs(choice=choice, seed=1))
-        with unpickled(sent).opened(WorkerHeartbeat(Heartbeats(1), 0)):
+        with unpickled(sent).opened(WorkerHeartbeat(shared_heartbeats(1), 0)):
             pass
         script.write_text(script.read_text() + "\n")
         with (
             pytest.raises(UsageError, match="is not the one with which the campaign began"),
-            unpickled(sent).opened(WorkerHeartbeat(Heartbeats(1), 0)),
+            unpickled(sent).opened(WorkerHeartbeat(shared_heartbeats(1), 0)),
         ):
             pass
 

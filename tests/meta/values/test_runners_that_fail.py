@@ -64,7 +64,7 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
 ) -> None:
     with ready(trouble, FAKE_CHOSEN=str(tmp_path / "chosen")) as opened:
         progress = campaign(opened, tmp_path, images=12, cases=24, only="*m8n8k4*").run()
-    assert {family.kind for family in progress.families} == {kind}
+    assert {family.case.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
     assert progress.compared > 0
     assert progress.compared + progress.failed + progress.unasked == progress.cases == 24
@@ -94,7 +94,7 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(
         progress = campaign(opened, tmp_path, images=8, cases=64).run()
         assert runner.starts == 2
     assert progress.compared == progress.cases == 64
-    assert {family.kind for family in progress.families} <= {Kind.FLAKY}
+    assert {family.case.kind for family in progress.families} <= {Kind.FLAKY}
 
 
 def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
@@ -107,7 +107,7 @@ def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
         running = campaign(opened, tmp_path / "corpus", images=8, cases=160)
         with pytest.raises(DeviceLostError):
             running.run()
-    kinds = {family.kind for family in running.status().families}
+    kinds = {family.case.kind for family in running.status().families}
     assert kinds == {Kind.DEVICE_LOST}
     assert [entry.finding.kind for entry in entries(tmp_path / "corpus")] == [Kind.DEVICE_LOST]
 

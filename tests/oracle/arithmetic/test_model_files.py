@@ -9,7 +9,7 @@ import pytest
 
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
-from oracle.models.figures import allowed_of
+from oracle.models.figures import allowed_of, values_in
 from oracle.models.files import EXPORTS, model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -59,7 +59,7 @@ def test_a_header_says_what_the_model_does(cc: str, tmp_path: Path) -> None:
             for name in names:
                 what = f"warpfuzz_sm_90_{key}[{number}].{name}"
                 allowed = schema.get(name)
-                value = row.values.get(name, getattr(row, name, None))
+                value = values_in(row).get(name, getattr(row, name, None))
                 if allowed and not allowed.words:
                     lines.append(f'printf("%lld\\n", (long long){what});')
                 else:

@@ -3,7 +3,7 @@ import pytest
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
 from oracle.isa.targets import TARGETS
-from oracle.models import Confidence, model_for
+from oracle.models import Confidence, figures_in, model_for
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
 PUBLISHED = {
@@ -65,14 +65,14 @@ def test_mma_sync_lacks_figures_where_it_is_emulated_and_nobody_measured_it(targ
 @pytest.mark.parametrize("target", MODELLED)
 def test_every_figure_says_where_it_comes_from(target):
     model = model_for(target)
-    assert all(figure.source for unit in model.units for figure in unit.figures)
+    assert all(figure.source for unit in model.units for figure in figures_in(unit).values())
 
 
 @pytest.mark.parametrize("target", MODELLED)
 def test_only_sm_90_is_measured_and_relatives_are_inferred(target):
     model = model_for(target)
     own = model.base == f"sm_{TARGETS[target].number}"
-    dots = {figure.confidence for dot in model.dots for figure in dot.figures}
+    dots = {figure.confidence for dot in model.dots for figure in figures_in(dot).values()}
     if model.base == "sm_90":
         assert model.confidence is Confidence.MEASURED
     elif not own:

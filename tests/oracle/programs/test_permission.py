@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.bounds.enclosure import enclosure
-from oracle.bounds.permission import EXACT, UNKNOWN, permitted
+from oracle.bounds.permission import EXACT, UNKNOWN, allowed_bytes, bounds_of, permitted
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import Planes, Warps, execute, run
 from oracle.execution.tracing import trace
@@ -93,7 +93,7 @@ def test_what_the_model_of_any_target_returns_is_permitted(
         modelled = execute(program, images, target=target).images
     except (UsageError, UndefinedProgramError):
         assume(False)
-    allowed = permitted(program, images).allows(modelled)
+    allowed = allowed_bytes(permitted(program, images), modelled)
     assert allowed.all(), np.argwhere(~allowed)[:8].tolist()
 
 
@@ -140,7 +140,7 @@ def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, s
     actual = images.copy()
     ArbitraryWarps.rng = np.random.default_rng(seed)
     run(program.steps, ArbitraryWarps(program, actual, model_for("sm_90")))
-    allowed = permitted(program, images).allows(actual)
+    allowed = allowed_bytes(permitted(program, images), actual)
     assert allowed.all(), np.argwhere(~allowed)[:8].tolist()
 
 
@@ -150,17 +150,17 @@ def test_a_byte_changed_outside_of_the_stored_matrix_is_not_permitted(seed: int)
     images = _images()
     result = execute(program, images).images
     permission = permitted(program, images)
-    assert permission.allows(result).all()
+    assert allowed_bytes(permission, result).all()
     byte = int(np.random.default_rng(seed).choice(np.flatnonzero(permission.tags[0] == EXACT)))
     result[0, byte] ^= 1
-    assert np.argwhere(~permission.allows(result)).tolist() == [[0, byte]]
+    assert np.argwhere(~allowed_bytes(permission, result)).tolist() == [[0, byte]]
 
 
 def test_an_element_outside_of_its_bounds_is_not_permitted() -> None:
     program = _program(*_product(), _store(FORM, OUT))
     images = _images()
     permission = permitted(program, images)
-    bound = next(b for b in permission.bounds() if b.image == 1 and b.byte == 4096 + 4 * 37)
+    bound = next(b for b in bounds_of(permission) if b.image == 1 and b.byte == 4096 + 4 * 37)
     assert bound.place == Place(buffer="out", offset=148)
     assert bound.type == "f32"
     for value, good in (
@@ -173,7 +173,7 @@ def test_an_element_outside_of_its_bounds_is_not_permitted() -> None:
     ):
         actual = execute(program, images).images
         actual[1, bound.byte : bound.byte + 4] = np.frombuffer(np.float32(value), dtype=np.uint8)
-        allowed = permission.allows(actual)
+        allowed = allowed_bytes(permission, actual)
         assert allowed.all() == good
         if not good:
             wrong = [[1, byte] for byte in range(bound.byte, bound.byte + 4)]
@@ -208,7 +208,7 @@ def test_both_halves_of_packed_registers_are_bounded_by_what_was_packed() -> Non
         plain_store(registers="e", count=2, place=Place(buffer="out", offset=2048)),
     )
     permission = permitted(program, _images())
-    bounds = {bound.byte: bound for bound in permission.bounds() if bound.image == 0}
+    bounds = {bound.byte: bound for bound in bounds_of(permission) if bound.image == 0}
     wide = {at: one for at, one in bounds.items() if at < 6144}
     assert len(wide) > 100
     for at, one in wide.items():
@@ -232,7 +232,7 @@ def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:
             assert np.array_equal(permission.low[:, first], permission.low[:, second])
         else:
             assert (permission.tags[:, second] == UNKNOWN).any()
-            assert permission.allows(execute(program, _images()).images).all()
+            assert allowed_bytes(permission, execute(program, _images()).images).all()
 
 
 @pytest.mark.parametrize("offset", [1, 2, 3])
@@ -261,7 +261,7 @@ def test_products_with_inexact_multiplicands_are_unknown_where_they_reach() -> N
     )  # fmt: skip
     permission = permitted(program, images)
     assert (permission.tags[:, 6144 : 6144 + 32] == UNKNOWN).all()
-    assert permission.allows(execute(program, images).images).all()
+    assert allowed_bytes(permission, execute(program, images).images).all()
 
 
 @pytest.mark.parametrize(
@@ -290,15 +290,15 @@ def test_elementwise_operations_act_on_both_bounds(
     plain = permitted(_program(*_product(), _store(FORM, OUT)), _images())
     program = _program(*_product(), step, _store(FORM, OUT))
     changed = permitted(program, _images())
-    before = {(b.image, b.byte): b for b in plain.bounds()}
-    after = {(b.image, b.byte): b for b in changed.bounds()}
+    before = {(b.image, b.byte): b for b in bounds_of(plain)}
+    after = {(b.image, b.byte): b for b in bounds_of(changed)}
     assert before.keys() == after.keys()
     for key, bound in after.items():
         low, high = expected(before[key].low, before[key].high)
         assert (bound.low, bound.high, bound.nan_ok) == (low, high, False)
     for target in TARGETS:
         actual = execute(program, _images(), target=target).images
-        assert changed.allows(actual).all()
+        assert allowed_bytes(changed, actual).all()
 
 
 @pytest.mark.parametrize("constant", [np.inf, -np.inf, np.nan])
@@ -311,10 +311,10 @@ def test_invalid_elementwise_operations_permit_any_nan(constant: float) -> None:
     images = np.zeros((1, program.image_bytes), dtype=np.uint8)  # 0 x inf, 0 x NaN
     permission = permitted(program, images)
     actual = execute(program, images).images
-    assert permission.allows(actual).all()
+    assert allowed_bytes(permission, actual).all()
     for nan, good in ((0x7FC00001, True), (0xFFFFFFFF, True), (0x7F800000, False), (0, False)):
         actual[0, 4096:5120] = np.full(256, nan, dtype=np.uint32).view(np.uint8)
-        assert permission.allows(actual)[0, 4096:5120].all() == good
+        assert allowed_bytes(permission, actual)[0, 4096:5120].all() == good
 
 
 def test_a_path_chosen_by_an_inexact_word_leaves_all_that_can_be_written_unknown() -> None:
@@ -360,7 +360,7 @@ def test_infinite_and_nan_constants_permit_everything_of_bounded_elements(
         constant=int(np.float32(constant).view(np.uint32)),
     )  # fmt: skip
     permission = permitted(_program(*_product(), step, _store(FORM, OUT)), _cancelling())
-    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in permission.bounds()}
+    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in bounds_of(permission)}
     assert kinds == {(-np.inf, np.inf, True)}
 
 
@@ -389,7 +389,7 @@ def test_a_nan_that_was_permitted_once_is_permitted_in_what_comes_after() -> Non
     for start in (4096, 6144):
         (kind,) = {
             (bound.low, bound.high, bound.nan_ok)
-            for bound in permission.bounds()
+            for bound in bounds_of(permission)
             if start <= bound.byte < start + 1024
         }
         assert kind == (0.0, 0.0, True)
@@ -409,13 +409,13 @@ def test_where_nan_alone_is_permitted_no_number_is() -> None:
         _store(WIDE, Place(buffer="out", offset=2048)),
     )  # fmt: skip
     permission = permitted(program, images)
-    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in permission.bounds()}
+    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in bounds_of(permission)}
     assert kinds == {(np.inf, -np.inf, True)}
     actual = execute(program, images).images
-    assert permission.allows(actual).all()
+    assert allowed_bytes(permission, actual).all()
     for pattern, good in ((0xFF800001, True), (0x7F800000, False), (0, False)):
         actual[0, 4096:5120].view(np.uint32)[:] = pattern
-        assert permission.allows(actual)[0, 4096:5120].all() == good
+        assert allowed_bytes(permission, actual)[0, 4096:5120].all() == good
 
 
 @pytest.mark.parametrize("layout", ["row", "col"])

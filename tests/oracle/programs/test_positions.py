@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle.bounds.permission import permitted
+from oracle.bounds.permission import bounds_of, permitted
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
@@ -59,8 +59,8 @@ def check_alike(first: Program, second: Program, images: np.ndarray) -> None:
     one, other = permitted(first, images), permitted(second, there)
     for plane in ("bits", "low", "high", "tags"):
         assert np.array_equal(own(first, getattr(one, plane)), own(second, getattr(other, plane)))
-    assert [replace(bound, byte=0) for bound in one.bounds()] == [
-        replace(bound, byte=0) for bound in other.bounds()
+    assert [replace(bound, byte=0) for bound in bounds_of(one)] == [
+        replace(bound, byte=0) for bound in bounds_of(other)
     ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oracle import UsageError, mma_sp
-from oracle.bounds.permission import UNKNOWN, permitted
+from oracle.bounds.permission import UNKNOWN, allowed_bytes, permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, chunks_of, selectors_of
@@ -73,12 +73,12 @@ def test_the_model_is_permitted_and_metadata_without_a_meaning_leave_an_image_un
     expected = execute(program, images, target="sm_90").images
     permission = permitted(program, images, target="sm_90")
     assert not permission.undefined.any()
-    assert permission.allows(expected).all()
+    assert allowed_bytes(permission, expected).all()
     wrong = expected.copy()
     d = program.offset("d")
     wrong[:, d : d + 128 * form.words("d")] ^= 0x3F
     # Where terms are large and cancel, nearly everything is permitted.
-    assert permission.allows(wrong).all(axis=1).sum() < len(images) / 2
+    assert allowed_bytes(permission, wrong).all(axis=1).sum() < len(images) / 2
 
     images[1, program.offset("e")] = 0  # lane 0: of rows 0 and 8, or of one of them
     other = permitted(program, images, target="sm_90")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.isa.forms import Matrix, Shape, format_named
+from oracle.isa.forms import Matrix, format_named, shape_named
 from oracle.isa.lookup import FORMS, form_of, selectors_of
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
@@ -19,6 +19,7 @@ from oracle.models.figures import (
     NanRule,
     TruncatedDot,
     allowed_of,
+    values_allowed,
 )
 from oracle.program.operands import operations
 from oracle.program.operations import Elementwise
@@ -80,7 +81,7 @@ ENDS = {
 @pytest.mark.parametrize("name", list(ENDS))
 def test_operations_on_every_element(reference, name):
     fmt = format_named(name)
-    shape = Shape.named("m8n8k4" if name == "f64" else "m16n16k16")
+    shape = shape_named("m8n8k4" if name == "f64" else "m16n16k16")
     matrix = Matrix(operand="c", shape=shape, type=fmt)
     sign, rng = 1 << (fmt.bits - 1), np.random.default_rng(28)
     patterns = np.array([*ENDS[name], *(sign | one for one in ENDS[name])], f"<u{fmt.bits // 8}")
@@ -207,13 +208,11 @@ def figure(value):
     return Figure(value=value, confidence=Confidence.MEASURED, source="a test")
 
 
-def any_value(dice, allowed):
-    return dice.choice(allowed.values)
-
-
 def any_figures(dice, row):
     """Figures that no GPU has, as far as they go together and the reference does them."""
-    values = {name: any_value(dice, allowed) for name, allowed in allowed_of(TruncatedDot).items()}
+    values = {
+        name: dice.choice(values_allowed(one)) for name, one in allowed_of(TruncatedDot).items()
+    }
     block = dice.choice([4, 8, 16, values["block"] % 16 + 1])
     narrow = row.c_type == row.d_type == "f16"
     accumulator = values["accumulator"] if narrow else "f32"
@@ -248,7 +247,7 @@ def test_figures_of_doubles_that_no_gpu_has(reference):
     dice, model = random.Random(28), model_for("sm_90")
     forms = [form for form in products("sm_90") if form.a_type.name == "f64"]
     for number in range(12):
-        values = {one: any_value(dice, what) for one, what in allowed_of(DoubleChain).items()}
+        values = {name: dice.choice(one.words) for name, one in allowed_of(DoubleChain).items()}
         order = tuple(dice.sample("abc", dice.choice([0, 3])))
         nan = NanRule(order=order, invalid=dice.getrandbits(64) | 0x7FF8 << 48)
         chain = DoubleChain(

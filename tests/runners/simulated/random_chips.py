@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from oracle.models import Confidence, Figure, TruncatedDot, model_for
+from oracle.models import Confidence, Figure, TruncatedDot, model_for, values_in
 from runners.simulated.fused import NAMED, Rounding
 from runners.simulated.silicon import FloatUnit, UnitMatrix, chip_of
 
@@ -80,7 +80,7 @@ def random_silicon(seed: int, types: str | None = None, *, odd: bool = True) -> 
 
 def unit_of(rule: TruncatedDot) -> FloatUnit:
     """Describe silicon that has a rule's figures."""
-    values = rule.values
+    values = values_in(rule)
     return replace(
         chip_of("sm_90").floats[rule.types],
         accumulator=NAMED[values["accumulator"]],

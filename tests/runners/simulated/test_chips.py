@@ -13,7 +13,7 @@ from oracle.arithmetic.dots import dot_product
 from oracle.errors import UsageError
 from oracle.isa.forms import FORMATS
 from oracle.models import model_for
-from oracle.models.figures import measured
+from oracle.models.figures import measured, values_in
 from runners.simulated import SimulatedDevice
 from runners.simulated.fused import NAMED
 from runners.simulated.products import ProductTypes, multiply, multiply_on
@@ -47,7 +47,7 @@ def test_any_silicon_is_the_oracles_with_the_same_figures(start: int) -> None:
         expected = dot_product(a, b, c, rule=rule, scratch=Scratch())
         rows = (x.transpose(1, 2, 0) for x in (a, b, c))
         found = multiply(*rows, silicon.unit, NAMED[rule.d_type])
-        np.testing.assert_array_equal(found, expected, f"{seed} {dict(rule.values)}")
+        np.testing.assert_array_equal(found, expected, f"{seed} {values_in(rule)}")
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -82,7 +82,7 @@ def test_units_of_8_bits_are_the_oracles_with_the_same_figures(seed: int) -> Non
             expected = dot_product(a, b, c, rule=rule, scratch=Scratch())
             rows = (x.transpose(1, 2, 0) for x in (a, b, c))
             np.testing.assert_array_equal(
-                multiply_on(silicon, *rows, types), expected, str(dict(rule.values))
+                multiply_on(silicon, *rows, types), expected, str(values_in(rule))
             )
 
 
