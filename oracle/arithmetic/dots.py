@@ -69,18 +69,19 @@ def _part(operand: _Operand, index: Any) -> _Operand:
 
 
 def _decoded(
-    name: str, tiles: Array, axes: tuple[int, int, int], fmt: Format, scratch: Scratch,
-    least: int | None = None,
-) -> _Operand:  # fmt: skip
-    """Decode patterns (tiles, rows, columns); `least`: exponent of elements but zeros."""
-    working = _WORKING[fmt.name]
+    name: str, tiles: Array, axes: tuple[int, int, int], rule: TruncatedDot, scratch: Scratch
+) -> _Operand:
+    """Decode patterns (tiles, rows, columns) of "a" or "b", prepared, elements of 8 bits packed."""
+    number, fmt = "ab".index(name), format_named(rule.multiplicand)
+    working, least = _WORKING[fmt.name], rule.least_exponents[number]
     bits = tiles.transpose(axes)
     if not bits.flags.c_contiguous:
         bits = scratch.tiles_last(name, tiles, axes)
     values = scratch.array(f"{name} values", bits.shape, working.values)
     exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
     if fmt.name == "f16":
-        for table, out in zip(_halves(), (values, exponents), strict=True):
+        packed = rule.types.split(".")[1 + number] if bits.itemsize == 1 else "f16"
+        for table, out in zip(_decoded_halves(packed), (values, exponents), strict=True):
             table.take(bits, out=out, mode="clip")
     else:
         np.copyto(values, element_values(bits, fmt))
@@ -94,9 +95,13 @@ def _decoded(
 
 
 @cache
-def _halves() -> tuple[Array, Array]:
-    """Return number and exponent of every f16: NumPy's conversion is slow beside normal ones."""
-    bits, fmt = np.arange(1 << 16, dtype=np.uint16), FORMATS["f16"]
+def _decoded_halves(packed: str) -> tuple[Array, Array]:
+    """Return number and exponent of every f16, or of the f16 of every element of 8 bits.
+
+    NumPy's own conversion is slow beside normal numbers.
+    """
+    fmt, given = FORMATS["f16"], FORMATS[packed]
+    bits = conversions.unpacked(np.arange(1 << given.bits, dtype=given.raw), packed)
     exponents = np.empty(bits.shape, np.int8)
     _write_exponents(bits, fmt, exponents)
     return element_values(bits, fmt), exponents
@@ -134,10 +139,9 @@ def _chain(
         a = a.T.take(ks, axis=0).T
         b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
     blocks = [slice(*ends) for ends in pairwise(accumulate(map(len, members), initial=0))]
-    multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
-        left = _decoded("a", a, (2, 1, 0), multiplicand, scratch, least)
-        right = _decoded("b", b, (1, 2, 0), multiplicand, scratch, least_b)
+        left = _decoded("a", a, (2, 1, 0), rule, scratch)
+        right = _decoded("b", b, (1, 2, 0), rule, scratch)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
@@ -406,13 +410,12 @@ def block_sums(
     """
     a, b, c = _operands(a[None, None, :], b[None, :, None], c[None, None, None], rule)
     total = np.zeros_like(c) if rule.addend.value == "last" else c
-    multiplicand, (least, least_b) = format_named(rule.multiplicand), rule.least_exponents
     for block in rule.blocks(a.shape[2]):
         d = _chain(a, b, total, rule, own_scratch(), (block,), keeps_c=True)
         after = d.transpose(2, 0, 1).copy()
         with np.errstate(all="ignore"):
-            left = _decoded("a", a[:, :, block], (2, 1, 0), multiplicand, own_scratch(), least)
-            right = _decoded("b", b[:, block], (1, 2, 0), multiplicand, own_scratch(), least_b)
+            left = _decoded("a", a[:, :, block], (2, 1, 0), rule, own_scratch())
+            right = _decoded("b", b[:, block], (1, 2, 0), rule, own_scratch())
             start = total.transpose(1, 2, 0)
             largest, terms = _unusual_exponents(_part(left, np.s_[:, :, None]), right, start, rule)
             unit = float(np.ldexp(1.0, largest - rule.fraction_bits.value).item())
@@ -433,10 +436,10 @@ def _operands(a: Array, b: Array, c: Array, rule: TruncatedDot) -> tuple[Array, 
 
 
 def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
-    """Return multiplicands as they reach the multiplier, their low bits not cut yet."""
+    """Return multiplicands as they reach the multiplier: low bits not cut, 8 bits still packed."""
     if rule.subnormal_exponent is not None and subnormals == "flushed":
         bits = flushed(bits, fmt)
-    if fmt.bits == 8:
+    if fmt.bits == 8 and subnormals == "flushed":
         bits, fmt = conversions.unpacked(bits, fmt.name), format_named(rule.multiplicand)
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
         field = bits.dtype.type(fmt.infinity)

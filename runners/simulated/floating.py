@@ -275,7 +275,7 @@ def _approximate(q: Qualifiers, *words: Values) -> Any:
         narrow = found.astype("f8" if kind == "f64" else "f2" if kind == "f16" else "f4")
     result = narrow.view(f"u{narrow.itemsize}")
     if kind == "bf16":
-        result = _narrowed(Qualifiers(q, origin="f32", to="bf16", rnd="rn"), result)
+        result = _narrowed(q | {"origin": "f32", "to": "bf16", "rnd": "rn"}, result)
     if kind == "f64" and q["ftz"]:
         result &= np.uint64(0xFFFF_FFFF_0000_0000)
     return np.where(np.isnan(found), result.dtype.type(NAN[kind].invalid), result)
@@ -320,7 +320,7 @@ def _among_lanes(q: Qualifiers, part: Values, held: Values) -> Any:
     # Who has no say holds what the first lane of those that have one holds.
     first = np.take_along_axis(words, part.argmax(axis=0, keepdims=True), axis=0)
     words = np.where(part, words, first)
-    return _least_or_most(Qualifiers(q, op=q["name"]), *np.split(words, len(words)))
+    return _least_or_most(q | {"op": q["name"]}, *np.split(words, len(words)))
 
 
 _KINDS: dict[str, Callable[[Values, Any, Any], Values]] = {
@@ -355,7 +355,7 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 def _compare(q: Qualifiers, a: Values, b: Values) -> Any:
     """Compare two numbers; with `u` behind its name it holds for NaN, too (PTX ISA 9.3.1.2)."""
-    name, kind = q["cmp"], q["element"]
+    name, kind = str(q["cmp"]), q["element"]
     if kind not in NAMED:
         return COMPARE[_UNSIGNED.get(name, name)](a, b)
     if q["ftz"]:

@@ -237,7 +237,11 @@ class OperandReader:
 
     def unit(self, sound: AnyUnit) -> AnyUnit:
         """Return the unit that executes the instruction, as broken as it is, for a sound one."""
-        return self.silicon.unit(self.instruction.opcode, sound)
+        for damage in self.silicon.damages:
+            fits = damage.unit is type(sound) and damage.opcodes.search(self.instruction.opcode)
+            if fits and damage.change:
+                sound = damage.change(sound)
+        return sound
 
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
