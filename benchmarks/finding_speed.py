@@ -69,7 +69,7 @@ def measured(seconds: float, *, seed: int, choice: RunnerChoice) -> dict[str, ob
         "images a second of one process": round(images / spent, 1),
         "seconds": round(spent, 1),
         "of which examining": round(examining, 1),
-        "groups": len(triage.families),
+        "groups": len(triage.members),
     }
 
 

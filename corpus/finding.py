@@ -174,10 +174,10 @@ class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     message: str = ""  # what it printed
     device: str = ""  # the device that ran it (name, UUID, driver), empty where none did
 
-    @property
-    def build(self) -> tuple[str, str, str]:
-        """Who was asked: runner, version and options."""
-        return self.runner, self.version, self.options
+
+def who_was_asked(verdict: RunnerVerdict) -> tuple[str, str, str]:
+    """Return runner, version and options."""
+    return verdict.runner, verdict.version, verdict.options
 
 
 class Versions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,8 +273,9 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def asked(self) -> tuple[RunnerVerdict, ...]:
         """What everybody did who was asked; of a build that was asked twice, the later answer."""
-        later = {verdict.build for verdict in self.bisected}
-        return (*(said for said in self.runners if said.build not in later), *self.bisected)
+        later = set(map(who_was_asked, self.bisected))
+        first = [said for said in self.runners if who_was_asked(said) not in later]
+        return (*first, *self.bisected)
 
 
 class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -299,7 +300,7 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
     What counts: kind, text, target, PTX version, runners with version, options and outcome, and the
     files' SHA-256 (`digests`, hexadecimal) but for `KERNEL`. What does not: all else.
     """
-    runners = sorted((*verdict.build, verdict.outcome) for verdict in case.runners)
+    runners = sorted((*who_was_asked(verdict), verdict.outcome) for verdict in case.runners)
     parts = (
         str(case.kind),
         case.text,

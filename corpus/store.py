@@ -40,6 +40,7 @@ from corpus.finding import (
     finding_id,
     read_document,
     size_of,
+    who_was_asked,
 )
 from oracle.errors import InfrastructureError, UsageError
 
@@ -319,7 +320,7 @@ class Corpus:
             return verdict.runner != "ptxas", numbers, verdict.options
 
         def change(finding: Finding) -> Finding:
-            every = {verdict.build: verdict for verdict in (*finding.bisected, *given)}
+            every = {who_was_asked(one): one for one in (*finding.bisected, *given)}
             return replace(finding, bisected=tuple(sorted(every.values(), key=age)))
 
         self.amend(entry.id, change)

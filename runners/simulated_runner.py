@@ -37,7 +37,7 @@ from runners.reference.fresh import FreshRan, FreshWork, PendingFresh, finished_
 from runners.reference.shipped import HostReference
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.silicon import Chip, Planted, SiliconTarget
+from runners.simulated.silicon import Chip, Planted, runs, target_named
 from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16  # that stay loaded; one of eight programs takes 2.5 MiB (2026-11)
@@ -80,7 +80,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         device, targets = self._device, set()
         for name in TARGETS:
             with suppress(UsageError):
-                if device.target.runs(SiliconTarget.named(name)):
+                if runs(device.target, target_named(name)):
                     targets.add(name)
         faults = len(device.faults)
         planted = f", {faults} fault{'s' if faults != 1 else ''} planted" if faults else ""

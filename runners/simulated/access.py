@@ -30,6 +30,7 @@ from runners.simulated.syntax import (
 )
 from runners.simulated.warps import (
     DTYPES,
+    ELEMENTS,
     LANES,
     WINDOWS,
     Addresses,
@@ -230,12 +231,12 @@ def _atomic(operands: OperandReader, match: re.Match[str]) -> Operation:
         who = None if mask is None else warps.all_of(mask)
         for found in places(warps, space, starts, width, who, True, width):
             chosen = warps.all_of(found.chosen).T
-            words = found.segment.view(width).view(seen)
+            words = found.segment.data.view(ELEMENTS[width]).view(seen)
             change = _ATOMIC[name]
             if of_floats:
                 # In global memory subnormals of f32 are zeros, on what there is (9.7.13.5).
                 flushes = kind == "f32" and found.segment.owner is Owner.LAUNCH
-                q = Qualifiers(element=element, ftz="ftz" * (flushes and not warps.otherwise))
+                q = Qualifiers(str, element=element, ftz="ftz" * (flushes and not warps.otherwise))
                 change = partial(added, q)
             given = [each[chosen] for each in operand]
             before = np.empty(int(chosen.sum()), seen)
@@ -348,7 +349,10 @@ def corrupted(operands: OperandReader, words: list[Values], warps: WarpState) ->
     if not operands.silicon.damages:
         return words
     site = Site(warps.indices, warps.sms, warps.launch, warps.line)
-    return operands.silicon.corrupted(operands.instruction.opcode, words, site)
+    for damage in operands.silicon.damages:
+        if damage.corrupt and damage.opcodes.search(operands.instruction.opcode):
+            words = damage.corrupt(words, site)
+    return words
 
 
 # ldmatrix, stmatrix and movmatrix: rows of 8 x 8 matrices (PTX ISA 9.7.14.5.15 to .17).

@@ -20,6 +20,7 @@ from runners.simulated.operands import (
     OperandReader,
     Source,
     Statics,
+    place_locals,
 )
 from runners.simulated.scalar import decode_scalar
 from runners.simulated.silicon import Silicon
@@ -194,6 +195,7 @@ class _Linker:
             function=function, version=self._listing.version, silicon=self._silicon,
             statics=self._statics, prefix=prefix, base=base, locations=bound,
         )  # fmt: skip
+        place_locals(frame)
         self._local_bytes = max(self._local_bytes, frame.end)
         body = function.body or ()
         starts, branches = [], []
@@ -281,7 +283,7 @@ class _Linker:
             if name == "vprintf":
                 found = [scope.find(getattr(each, "text", "")) for each in results]
                 operation = access.leaving_open([
-                    operands.frame.location(each).offset
+                    operands.location(each).offset
                     for each in found if isinstance(each, Variable)
                 ])  # fmt: skip
             self._step(line, text=instruction.text, operation=operation)
@@ -412,7 +414,7 @@ def _bind(
     if found.size < formal.size:
         said = f"{found.name} has {found.size} bytes, and {formal.name} {formal.size}"
         refuse(TrapKind.PARSE, operands.line, said)
-    bound[formal] = operands.frame.location(found)
+    bound[formal] = operands.location(found)
     return True
 
 

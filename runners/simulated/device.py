@@ -22,7 +22,15 @@ from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, d
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
 from runners.simulated.scalar import LANE_BITS
-from runners.simulated.silicon import Chip, Planted, Silicon, SiliconTarget, chip_of
+from runners.simulated.silicon import (
+    Chip,
+    Planted,
+    Silicon,
+    SiliconTarget,
+    chip_of,
+    runs,
+    target_named,
+)
 from runners.simulated.syntax import KernelText, SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import (
     BASES,
@@ -350,7 +358,7 @@ class SimulatedDevice:
         chip: Chip | None = None, otherwise: bool = False,
     ) -> None:  # fmt: skip
         self.otherwise = otherwise
-        self.target = SiliconTarget.named(target)
+        self.target = target_named(target)
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed, self.faults = layout_seed, tuple(faults)
         self.launches = 0  # made so far
@@ -376,10 +384,10 @@ class SimulatedDevice:
 
     def _loaded(self, listing: KernelText) -> "LoadedModule":
         try:
-            target = SiliconTarget.named(listing.target)
+            target = target_named(listing.target)
         except UsageError as error:
             refuse(TrapKind.ILLEGAL, 1, str(error))
-        if not self.target.runs(target):
+        if not runs(self.target, target):
             said = f"a module for {target.name} does not run on {self.target.name}"
             refuse(TrapKind.ILLEGAL, 1, said)
         silicon = Silicon(

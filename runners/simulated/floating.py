@@ -21,7 +21,10 @@ from runners.simulated.fused import (
     Rounding,
     as_f16,
     flushed,
+    is_infinite,
     is_nan,
+    is_negative,
+    is_no_number,
     leading,
     multiply_add,
     round_words,
@@ -198,14 +201,14 @@ def _divide(q: Qualifiers, a: Values, b: Values) -> Any:
     more = SIGNIFICAND + 3
     dividend = x.significand.astype(object) << more
     divisor = np.where(y.significand == 0, 1 << SIGNIFICAND, y.significand).astype(object)
-    sign = x.negative ^ y.negative
+    sign = is_negative(x) ^ is_negative(y)
     quotient, rest = dividend // divisor, dividend % divisor
     result = _rounded(q, quotient, rest, x.exponent - y.exponent, more, sign)
     no_x, no_y = x.significand == 0, y.significand == 0
-    result = np.where(no_x | y.infinite, np.uint64(0), result)
-    result = np.where(x.infinite | no_y, np.uint64(binary.infinity), result)
+    result = np.where(no_x | is_infinite(y), np.uint64(0), result)
+    result = np.where(is_infinite(x) | no_y, np.uint64(binary.infinity), result)
     result |= sign.astype(np.uint64) << np.uint64(binary.word - 1)
-    invalid = (no_x & no_y) | (x.infinite & y.infinite)
+    invalid = (no_x & no_y) | (is_infinite(x) & is_infinite(y))
     return _specials(result, ((invalid, NAN[kind].invalid),), (a, b), kind)
 
 
@@ -226,13 +229,13 @@ def _square_root(q: Qualifiers, a: Values) -> Any:
     radicand = np.where(odd, x.significand << np.uint64(1), x.significand).astype(object) << 60
     root = _ROOT(radicand)
     exponent, point = (x.exponent - odd) >> 1, 30 + SIGNIFICAND // 2
-    result = _rounded(q, root, root * root != radicand, exponent, point, x.negative & False)
+    result = _rounded(q, root, root * root != radicand, exponent, point, is_negative(x) & False)
     none = x.significand == 0
     cases = (
-        (x.infinite, NAMED[kind].infinity),
-        (none & x.negative, NAMED[kind].sign),
-        (none & ~x.negative, 0),
-        (x.negative & ~none, NAN[kind].invalid),
+        (is_infinite(x), NAMED[kind].infinity),
+        (none & is_negative(x), NAMED[kind].sign),
+        (none & ~is_negative(x), 0),
+        (is_negative(x) & ~none, NAN[kind].invalid),
     )
     return _specials(result, cases, (a,), kind)
 
@@ -275,7 +278,7 @@ def _approximate(q: Qualifiers, *words: Values) -> Any:
         narrow = found.astype("f8" if kind == "f64" else "f2" if kind == "f16" else "f4")
     result = narrow.view(f"u{narrow.itemsize}")
     if kind == "bf16":
-        result = _narrowed(Qualifiers(q, origin="f32", to="bf16", rnd="rn"), result)
+        result = _narrowed(q | {"origin": "f32", "to": "bf16", "rnd": "rn"}, result)
     if kind == "f64" and q["ftz"]:
         result &= np.uint64(0xFFFF_FFFF_0000_0000)
     return np.where(np.isnan(found), result.dtype.type(NAN[kind].invalid), result)
@@ -320,7 +323,7 @@ def _among_lanes(q: Qualifiers, part: Values, held: Values) -> Any:
     # Who has no say holds what the first lane of those that have one holds.
     first = np.take_along_axis(words, part.argmax(axis=0, keepdims=True), axis=0)
     words = np.where(part, words, first)
-    return _least_or_most(Qualifiers(q, op=q["name"]), *np.split(words, len(words)))
+    return _least_or_most(q | {"op": q["name"]}, *np.split(words, len(words)))
 
 
 _KINDS: dict[str, Callable[[Values, Any, Any], Values]] = {
@@ -355,7 +358,7 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 def _compare(q: Qualifiers, a: Values, b: Values) -> Any:
     """Compare two numbers; with `u` behind its name it holds for NaN, too (PTX ISA 9.3.1.2)."""
-    name, kind = q["cmp"], q["element"]
+    name, kind = str(q["cmp"]), q["element"]
     if kind not in NAMED:
         return COMPARE[_UNSIGNED.get(name, name)](a, b)
     if q["ftz"]:
@@ -555,10 +558,10 @@ def _narrowed(q: Qualifiers, a: Values) -> Any:
     if q["satfinite"] or to in _BYTES:
         size = np.minimum(size, np.uint64(largest))
     bits = 8 if to in _BYTES else binary.word
-    result = size | (x.negative.astype(np.uint64) << np.uint64(bits - 1))
+    result = size | (is_negative(x).astype(np.uint64) << np.uint64(bits - 1))
     if q["relu"]:
-        result = np.where(x.negative, np.uint64(0), result)
-    result = np.where(x.nan, nan, result)
+        result = np.where(is_negative(x), np.uint64(0), result)
+    result = np.where(is_no_number(x), nan, result)
     return result.astype(DTYPES[bits])
 
 

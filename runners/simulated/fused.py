@@ -124,37 +124,36 @@ class Unpacked:
     significand: Words  # normalised: the leading one is bit 52; 0 for zero
     special: Flags | None  # which are infinite or NaN; None where none is
 
-    def __getitem__(self, index: int) -> "Unpacked":
-        """Return the words of an index of the first axis."""
-        special = None if self.special is None else self.special[index]
-        if special is not None and not special.any():
-            special = None
-        return Unpacked(
-            self.binary, self.words[index], self.exponent[index], self.significand[index], special
-        )
 
-    @property
-    def negative(self) -> Any:
-        """Which have the sign bit."""
-        return (self.words & _u(self.binary.sign)) != 0
+def is_negative(x: Unpacked) -> Any:
+    """Return which have the sign bit."""
+    return (x.words & _u(x.binary.sign)) != 0
 
-    @property
-    def infinite(self) -> Any:
-        """Which are infinities."""
-        special = np.False_ if self.special is None else self.special
-        return special & (self.significand == _u(1 << SIGNIFICAND))
 
-    @property
-    def nan(self) -> Any:
-        """Which are NaN."""
-        special = np.False_ if self.special is None else self.special
-        return special & (self.significand != _u(1 << SIGNIFICAND))
+def is_infinite(x: Unpacked) -> Any:
+    """Return which are infinities."""
+    special = np.False_ if x.special is None else x.special
+    return special & (x.significand == _u(1 << SIGNIFICAND))
 
-    @property
-    def signed(self) -> Signed:
-        """The significands with their signs."""
-        mask = (self.words << _u(64 - self.binary.word)).view(np.int64) >> _i(63)
-        return (self.significand.view(np.int64) ^ mask) - mask
+
+def is_no_number(x: Unpacked) -> Any:
+    """Return which are NaN."""
+    special = np.False_ if x.special is None else x.special
+    return special & (x.significand != _u(1 << SIGNIFICAND))
+
+
+def _signed(x: Unpacked) -> Signed:
+    """Return the significands with their signs."""
+    mask = (x.words << _u(64 - x.binary.word)).view(np.int64) >> _i(63)
+    return (x.significand.view(np.int64) ^ mask) - mask
+
+
+def _at(x: Unpacked, index: int) -> Unpacked:
+    """Return the words of an index of the first axis."""
+    special = None if x.special is None else x.special[index]
+    if special is not None and not special.any():
+        special = None
+    return Unpacked(x.binary, x.words[index], x.exponent[index], x.significand[index], special)
 
 
 def leading(words: Words) -> Signed:
@@ -199,11 +198,6 @@ class Product:
     high: Signed
     low: Words | None
 
-    def __getitem__(self, index: int) -> "Product":
-        """Return the products of an index of the first axis."""
-        low = None if self.low is None else self.low[index]
-        return Product(self.x[index], self.y[index], self.exponent[index], self.high[index], low)
-
 
 _NARROW = 24
 """Bits of the longest significand whose products fit one limb: a quarter faster (2026-11-28)."""
@@ -212,7 +206,7 @@ _NARROW = 24
 def _product(x: Unpacked, y: Unpacked) -> Product:
     """Return x times y, in the shape that they broadcast to."""
     exponent = x.exponent + y.exponent
-    left, right = x.signed, y.signed
+    left, right = _signed(x), _signed(y)
     if x.binary.fraction < _NARROW:
         cut = _i(SIGNIFICAND - _NARROW + 1)
         # From bits 46 and 47 on, for 2^0 and 2^1.
@@ -237,7 +231,7 @@ def _sum(p: Product, z: Unpacked) -> tuple[Signed, Signed]:
     The lowest bit is set if a one follows: what is shifted out of the smaller one is jammed into
     it, far below where a sum is rounded. Close to a power of two a neighbour of bit 61 may lead.
     """
-    addend = z.signed << _i(_FRAME - SIGNIFICAND)
+    addend = _signed(z) << _i(_FRAME - SIGNIFICAND)
     apart, exponent = p.exponent - z.exponent, np.maximum(p.exponent, z.exponent)
     behind = apart >> _i(63)
     swapped = (p.high ^ addend) & behind
@@ -297,9 +291,9 @@ def round_words(
     Their exponents are `lower`ed before; what is too large gives the word `beyond`, if any.
     """
     whole = x.significand << _u(_TOP - SIGNIFICAND)
-    size = rounded(x.negative, whole, x.exponent - lower, binary, rounding, flush, beyond)
+    size = rounded(is_negative(x), whole, x.exponent - lower, binary, rounding, flush, beyond)
     size = np.where(x.significand == 0, _u(0), size)
-    return np.where(x.infinite, _u(binary.infinity), size)
+    return np.where(is_infinite(x), _u(binary.infinity), size)
 
 
 def rounded(
@@ -369,14 +363,19 @@ def multiply_add(
     return add(_product(x, y), c, rounding, nan, flush)
 
 
-def products(a: NDArray[Any], b: NDArray[Any], binary: BinaryNumber) -> Product:
-    """Return the (K, M, N, warps) products that a matrix product adds, those of one k by index.
+def products(a: NDArray[Any], b: NDArray[Any], binary: BinaryNumber) -> list[Product]:
+    """Return, for each k, the (M, N, warps) products that a matrix product adds.
 
     A and B are (M, K, warps) and (K, N, warps) raw words of the format.
     """
     rows = np.ascontiguousarray(a.swapaxes(0, 1), np.uint64)[:, :, None]
     columns = np.ascontiguousarray(b, np.uint64)[:, None]
-    return _product(unpack(rows, binary), unpack(columns, binary))
+    p = _product(unpack(rows, binary), unpack(columns, binary))
+    lows = [None] * len(p.high) if p.low is None else p.low
+    return [
+        Product(_at(p.x, k), _at(p.y, k), p.exponent[k], p.high[k], low)
+        for k, low in enumerate(lows)
+    ]
 
 
 def add(
@@ -391,8 +390,8 @@ def add(
     result |= negative << _u(binary.word - 1)
     if np.minimum.reduce(exponent, axis=None, initial=0) == _ZERO_EXPONENT:
         # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.
-        sign = p.x.negative ^ p.y.negative
-        sign = np.where(sign ^ z.negative, np.bool_(rounding is Rounding.DOWN), sign)
+        sign = is_negative(p.x) ^ is_negative(p.y)
+        sign = np.where(sign ^ is_negative(z), np.bool_(rounding is Rounding.DOWN), sign)
         signed = sign.astype(np.uint64) << _u(binary.word - 1)
         result = np.where(whole == 0, signed, result)
     if p.x.special is None and p.y.special is None and z.special is None:
@@ -404,17 +403,17 @@ def _specials(p: Product, z: Unpacked, result: Words, nan: FusedNan) -> Words:
     """Put infinities and NaN over a result that was computed as if all were finite."""
     x, y, binary = p.x, p.y, p.x.binary
     quiet = _u(1 << (binary.fraction + binary.unused - 1))
-    negative = x.negative ^ y.negative
-    infinite = x.infinite | y.infinite
-    invalid = (x.infinite & (y.significand == 0)) | (y.infinite & (x.significand == 0))
-    invalid = invalid | (infinite & z.infinite & (negative != z.negative))
-    sign = np.where(infinite, negative, z.negative)
+    negative = is_negative(x) ^ is_negative(y)
+    infinite = is_infinite(x) | is_infinite(y)
+    invalid = (is_infinite(x) & (y.significand == 0)) | (is_infinite(y) & (x.significand == 0))
+    invalid = invalid | (infinite & is_infinite(z) & (negative != is_negative(z)))
+    sign = np.where(infinite, negative, is_negative(z))
     words_of_infinity = np.where(sign, _u(binary.infinity | binary.sign), _u(binary.infinity))
-    result = np.where(infinite | z.infinite, words_of_infinity, result)
+    result = np.where(infinite | is_infinite(z), words_of_infinity, result)
     result = np.where(invalid, _u(nan.invalid), result)
     # What is written last wins: b.
     for part in (x, z, y):
         if part.special is not None:
             given = part.words | quiet if nan.canonical is None else _u(nan.canonical)
-            result = np.where(part.nan, given, result)
+            result = np.where(is_no_number(part), given, result)
     return result

@@ -160,7 +160,7 @@ def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> M
 
 def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode a multiplication: A, B and C from their registers, and D to its own."""
-    q = Qualifiers(match.groupdict(""))
+    q = Qualifiers(str, match.groupdict(""))
     kind, shape, orders = q["kind"], q["shape"], (q["a_order"] or "row", q["b_order"] or "col")
     given = operands.expect(6 if kind == "mma.sp" else 4)
     listed = q["types"][1:].split(".")
@@ -366,7 +366,7 @@ def _check_aligned(operands: OperandReader, q: Qualifiers) -> None:
 def _transfer(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode wmma.load and wmma.store: `count` instances of the leading dimension, of a `run`."""
     first, second, *stride = operands.expect(2, 3)
-    q = Qualifiers(match.groupdict(""))
+    q = Qualifiers(str, match.groupdict(""))
     role, shape, kind, order = q["role"], q["shape"], q["type"], q["order"]
     # Of C and D the results say which there are, and the multiplicands in which shapes.
     needed = [

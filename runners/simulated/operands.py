@@ -164,7 +164,8 @@ class Frame:
     """One expansion of a function: where its variables lie, and what its instructions share.
 
     Its local variables and call parameters lie in local memory from `base` to `end`; `prefix` is
-    that of the keys of its registers, `meanings` has what names were found to mean.
+    that of the keys of its registers, `meanings` has what names were found to mean. `place_locals`
+    fills `locations` and `end`.
     """
 
     function: Function
@@ -175,31 +176,30 @@ class Frame:
     base: int
     locations: dict[Variable, Location]
     meanings: dict[tuple[TextScope, str], str] = field(default_factory=dict)
+    end: int = 0
 
-    def __post_init__(self) -> None:
-        function, scopes = self.function, self.function.scopes
-        inside = [each for scope in scopes for each in scope.variables.values()]
-        local = [each for each in inside if each.space == "local"]
-        self.end = most = self._place(self.base, (*function.results, *function.parameters, *local))
-        ends = dict[TextScope | None, int]()
-        for scope in scopes:
-            # Behind the closing brace nobody has the parameters of a call any more.
-            start = ends.get(scope.parent, self.end)
-            ends[scope] = self.end = self._place(start, scope.variables.values())
-            most = max(most, self.end)
-        self.end = -(-most // 16) * 16
 
-    def _place(self, end: int, variables: Iterable[Variable]) -> int:
+def place_locals(frame: Frame) -> None:
+    """Place the variables and call parameters that a function has for itself."""
+
+    def place(end: int, variables: Iterable[Variable]) -> int:
         for variable in variables:
-            if variable.space in ("local", "param") and variable not in self.locations:
+            if variable.space in ("local", "param") and variable not in frame.locations:
                 offset = _behind(end, variable, Space.LOCAL)
                 end = offset + variable.size
-                self.locations[variable] = Location(Space.LOCAL, self.statics.base + offset)
+                frame.locations[variable] = Location(Space.LOCAL, frame.statics.base + offset)
         return end
 
-    def location(self, variable: Variable) -> Location:
-        """Return where a variable lies."""
-        return self.locations.get(variable) or self.statics.location(variable)
+    function, scopes = frame.function, frame.function.scopes
+    inside = [each for scope in scopes for each in scope.variables.values()]
+    local = [each for each in inside if each.space == "local"]
+    end = most = place(frame.base, (*function.results, *function.parameters, *local))
+    ends = dict[TextScope | None, int]()
+    for scope in scopes:
+        # Behind the closing brace nobody has the parameters of a call any more.
+        ends[scope] = end = place(ends.get(scope.parent, end), scope.variables.values())
+        most = max(most, end)
+    frame.end = -(-most // 16) * 16
 
 
 class OperandReader:
@@ -208,6 +208,10 @@ class OperandReader:
     def __init__(self, instruction: InstructionText, frame: Frame) -> None:
         self.instruction, self.frame = instruction, frame
         self.line, self.silicon = instruction.line, frame.silicon
+
+    def location(self, variable: Variable) -> Location:
+        """Return where a variable lies."""
+        return self.frame.locations.get(variable) or self.frame.statics.location(variable)
 
     def meaning(self, names: Iterable[str]) -> tuple[object, ...] | None:
         """Return what names stand for; with the text, all that a decoder is told.
@@ -232,12 +236,16 @@ class OperandReader:
             key = self.frame.prefix + known.key
             return known.type if key == name and known.parts == 1 else f"{key} {known}"
         if known is not None:
-            return str(self.frame.location(known))
+            return str(self.location(known))
         return name if name in SPECIAL or name == SINK else ""
 
     def unit(self, sound: AnyUnit) -> AnyUnit:
         """Return the unit that executes the instruction, as broken as it is, for a sound one."""
-        return self.silicon.unit(self.instruction.opcode, sound)
+        for damage in self.silicon.damages:
+            fits = damage.unit is type(sound) and damage.opcodes.search(self.instruction.opcode)
+            if fits and damage.change:
+                sound = damage.change(sound)
+        return sound
 
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
@@ -341,7 +349,7 @@ class OperandReader:
             return given if bits == has else lambda warps: given(warps).astype(DTYPES[bits])
         found = scope.find(name)
         if isinstance(found, Variable):
-            return FromRegister((self.frame.location(found).offset + operand.offset, bits))
+            return FromRegister((self.location(found).offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
@@ -367,7 +375,7 @@ class OperandReader:
         name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
-            return self.frame.location(found).space
+            return self.location(found).space
         return Space.PARAM if self.frame.function.is_entry else Space.LOCAL
 
     def address(self, operand: Operand, space: Space) -> Callable[[WarpState], Addresses]:
@@ -381,7 +389,7 @@ class OperandReader:
         if not base or isinstance(found, Variable):
             where = Location(space, 0)
             if isinstance(found, Variable):
-                where = self.frame.location(found)
+                where = self.location(found)
                 if space not in (where.space, Space.GENERIC):
                     self.unsupported(f"{base} is in {where.space} memory")
             window = WINDOWS[where.space] if space is Space.GENERIC else 0

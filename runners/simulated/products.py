@@ -33,6 +33,8 @@ from runners.simulated.fused import (
     add,
     as_f16,
     flushed,
+    is_negative,
+    is_no_number,
     multiply_add,
     products,
     round_words,
@@ -123,8 +125,9 @@ def narrowed(
     magnitude = round_words(x, F16, rounding, beyond=F16.infinity - saturating)
     # 0x7fffffff gives 0x7fff.
     cut = F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
-    magnitude = np.where(x.nan, np.uint64(cut), magnitude)
-    return _signed(magnitude, np.where(x.nan, bool(nan >> 16 & F16.sign), x.negative), F16)
+    gone = is_no_number(x)
+    magnitude = np.where(gone, np.uint64(cut), magnitude)
+    return _signed(magnitude, np.where(gone, bool(nan >> 16 & F16.sign), is_negative(x)), F16)
 
 
 def _signed(magnitude: Any, negative: Any, binary: BinaryNumber) -> Words:

@@ -15,7 +15,7 @@ that they write.
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,57 +125,73 @@ class _TracedAccess:
     writes: bool
 
 
-class _Group:
+class _Group(NamedTuple):
     """Who did something to each granule of a segment last: a range of threads, and when.
 
     The lowest is above the highest where nobody did; before the last of them were so many barriers
     of the block, the most of any, and of the warp.
     """
 
-    def __init__(self, size: int) -> None:
-        self.low, self.high = np.full(size, _NOBODY), np.full(size, -1)
-        self.epoch, self.turn, self.line = np.zeros((3, size), np.int64)
-
-    def forget(self, where: Ints) -> None:
-        self.low[where], self.high[where] = _NOBODY, -1
-
-    def add(self, access: _TracedAccess, line: int) -> None:
-        where = access.where
-        np.minimum.at(self.low, where, access.thread)
-        np.maximum.at(self.high, where, access.thread)
-        self.turn[where] = access.turn
-        np.maximum.at(self.epoch, where, access.arrived)
-        self.line[where] = line
-
-    def before(self, access: _TracedAccess, per_block: int) -> Flags:
-        """Return where all of them come before an access of the same block by a barrier of it."""
-        low, high = self.low[access.where] // per_block, self.high[access.where] // per_block
-        same = (low == access.block) & (high == access.block)
-        found: Flags = same & (self.epoch[access.where] < access.epoch)
-        return found
-
-    def races(self, access: _TracedAccess, per_block: int) -> Flags:
-        """Return where one of them has no order beside an access."""
-        where, thread = access.where, access.thread
-        low, high = self.low[where], self.high[where]
-        warp = thread // _PLACES
-        same = (low // _PLACES == warp) & (high // _PLACES == warp)
-        fine = (low > high) | ((low == thread) & (high == thread)) | self.before(access, per_block)
-        found: Flags = ~(fine | (same & (self.turn[where] < access.turn)))
-        return found
+    low: Ints
+    high: Ints
+    epoch: Ints
+    turn: Ints
+    line: Ints
 
 
-class _Shadow:
+def _nobody(size: int) -> _Group:
+    return _Group(np.full(size, _NOBODY), np.full(size, -1), *np.zeros((3, size), np.int64))
+
+
+def _forget(group: _Group, where: Ints) -> None:
+    group.low[where], group.high[where] = _NOBODY, -1
+
+
+def _add(group: _Group, access: _TracedAccess, line: int) -> None:
+    where = access.where
+    np.minimum.at(group.low, where, access.thread)
+    np.maximum.at(group.high, where, access.thread)
+    group.turn[where] = access.turn
+    np.maximum.at(group.epoch, where, access.arrived)
+    group.line[where] = line
+
+
+def _before(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
+    """Return where all of a group come before an access of the same block by a barrier of it."""
+    low, high = group.low[access.where] // per_block, group.high[access.where] // per_block
+    same = (low == access.block) & (high == access.block)
+    found: Flags = same & (group.epoch[access.where] < access.epoch)
+    return found
+
+
+def _racing(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
+    """Return where one of a group has no order beside an access."""
+    where, thread = access.where, access.thread
+    low, high = group.low[where], group.high[where]
+    warp = thread // _PLACES
+    same = (low // _PLACES == warp) & (high // _PLACES == warp)
+    fine = (low > high) | ((low == thread) & (high == thread)) | _before(group, access, per_block)
+    found: Flags = ~(fine | (same & (group.turn[where] < access.turn)))
+    return found
+
+
+class _Shadow(NamedTuple):
     """What happened to the granules of a segment."""
 
-    def __init__(self, size: int) -> None:
-        self.written, self.read = _Group(size), _Group(size)
-        # Which atomic operation wrote it, 0 where a store did whose value is told; group of the
-        # asynchronous copy to it that may be on its way, counted from 1; what was stored last; what
-        # somebody touched, wrote, and read who said that nobody writes it.
-        self.sums, self.copying = np.zeros((2, size), np.int64)
-        self.values = np.zeros(size, np.uint64)
-        self.touched, self.changed, self.kept = np.zeros((3, size), np.bool_)
+    written: _Group
+    read: _Group
+    sums: Ints  # which atomic operation wrote it, 0 where a store did whose value is told
+    copying: Ints  # group of the asynchronous copy to it that may be on its way, counted from 1
+    values: NDArray[np.uint64]  # what was stored last
+    touched: Flags  # what somebody touched, wrote, and read who said that nobody writes it
+    changed: Flags
+    kept: Flags
+
+
+def _untouched(size: int) -> _Shadow:
+    (sums, copying), flags = np.zeros((2, size), np.int64), np.zeros((3, size), np.bool_)
+    values = np.zeros(size, np.uint64)
+    return _Shadow(_nobody(size), _nobody(size), sums, copying, values, *flags)
 
 
 class _Garbled(RegisterFile):
@@ -309,7 +325,7 @@ class WatchedMemory(Memory):
             said = "a variable of the module: the next launch would find that there"
             self._refuse(access, np.ones(where.shape, np.bool_), said)
         if (shadow := self._shadows.get(id(segment))) is None:
-            shadow = self._shadows[id(segment)] = _Shadow(size)
+            shadow = self._shadows[id(segment)] = _untouched(size)
         shadow.touched[where] = True
         is_kept = not writes and _READ_ONLY.match(text) is not None
         if writes or is_kept:
@@ -328,8 +344,8 @@ class WatchedMemory(Memory):
             empty = shadow.written.low[where] == _NOBODY
             self._refuse(access, empty, "nobody wrote", TrapKind.UNINITIALISED)
         self._check(shadow.written, access, "written")
-        shadow.read.forget(where[shadow.read.before(access, self._per_block)])
-        shadow.read.add(access, self._step.line)
+        _forget(shadow.read, where[_before(shadow.read, access, self._per_block)])
+        _add(shadow.read, access, self._step.line)
 
     def touched(self, segment: Segment) -> int:
         """Return the bytes of a segment up to the last that was read or written."""
@@ -355,11 +371,11 @@ class WatchedMemory(Memory):
             beside = shadow.sums[where] == number
         elif access.values is not None:
             beside = (shadow.values[where] == access.values) & (shadow.sums[where] == 0)
-        beside &= written.races(access, self._per_block)
+        beside &= _racing(written, access, self._per_block)
         self._check(written, access, "written", but=beside)
-        written.forget(where[~beside])
-        shadow.read.forget(where)
-        written.add(access, self._step.line)
+        _forget(written, where[~beside])
+        _forget(shadow.read, where)
+        _add(written, access, self._step.line)
         shadow.sums[where] = number
         alike = np.full(where.shape, number > 0)
         if access.values is not None and number == 0:
@@ -398,7 +414,7 @@ class WatchedMemory(Memory):
         self, group: _Group, access: _TracedAccess, done: str, *, but: Flags | None = None
     ) -> None:
         """Refuse an access that has no order beside those of a group."""
-        bad = group.races(access, self._per_block)
+        bad = _racing(group, access, self._per_block)
         if but is not None:
             bad &= ~but
         if not bad.any():

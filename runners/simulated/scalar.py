@@ -14,6 +14,7 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
@@ -36,6 +37,8 @@ from runners.simulated.warps import (
 
 Compute = Callable[..., Any]
 Flags = NDArray[np.bool_]
+Qualifiers = defaultdict[str, Any]
+"""Of an opcode: the word for each name in the pattern of its row, empty where there is none."""
 Target = tuple[str, np.dtype[Any]]
 """Key and dtype of a register that is written."""
 
@@ -53,13 +56,6 @@ QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
 _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 _TYPE = re.compile(r"(?:[busf]|bf|tf)\d+(?:x2)?|e\dm\dx2|pred")
 _MOST_WORDS = 6  # of an opcode whose orders are tried
-
-
-class Qualifiers(dict[str, Any]):
-    """Qualifiers of an opcode: the word for each name in the pattern of its row."""
-
-    def __missing__(self, _: str) -> str:
-        return ""
 
 
 class OperandSlot(NamedTuple):
@@ -179,7 +175,7 @@ class ScalarOp:
             if self._selects and slot.name in "dab" and isinstance(operand, Name):
                 register, _, part = operand.text.rpartition(".")
                 if register and re.fullmatch(self._selects[slot.name != "d"], part):
-                    operand, q = Name(register), Qualifiers(q, **{slot.name: part})
+                    operand, q = Name(register), q | {slot.name: part}
             if slot.is_target:
                 key, bits = operands.destination(operand, slot.bits, wider=wide), slot.bits
                 if wide and isinstance(operand, Name) and key != SINK:
@@ -192,7 +188,7 @@ class ScalarOp:
                 sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
                 seen.append(slot.dtype)
             elif isinstance(operand, ImmediateText) and 0 <= operand.value <= 0xFF:
-                q = Qualifiers(q, **{slot.name: operand.value})
+                q = q | {slot.name: operand.value}
             else:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
         compute = self._on_bits(self._computes[operands.silicon.otherwise], q, seen)
@@ -311,7 +307,7 @@ def rows_of(opcode: str) -> tuple[tuple[ScalarOp, Qualifiers, list[OperandSlot]]
         for row in rows:
             if match := row.pattern.fullmatch(opcode):
                 named = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
-                q = Qualifiers({"op": stem, "type": last} | named)
+                q = defaultdict(str, {"op": stem, "type": last} | named)
                 q["element"] = q["type"].removesuffix("x2")
                 found.append((row, q, [_typed(slot, q) for slot in row.slots]))
         if found:

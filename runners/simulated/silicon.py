@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
@@ -256,34 +256,31 @@ class SiliconTarget:
 
     architecture: int
     suffix: str
+    name: str  # of both
 
-    @classmethod
-    def named(cls, name: str) -> SiliconTarget:
-        """Return the target of this name; raise `UsageError` if no module that is run has it."""
-        match = _TARGET.fullmatch(name)
-        if match is None or int(match[1]) not in (*_OLDER, *ARCHITECTURES):
-            known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
-            raise UsageError(
-                f"no simulated device is called {name!r}; there are {known}, each with the suffix "
-                "a or f where the ISA has it; modules for older targets run on each of them"
-            )
-        return cls(architecture=int(match[1]), suffix=match[2])
 
-    @property
-    def name(self) -> str:
-        """The target's spelling."""
-        return f"sm_{self.architecture}{self.suffix}"
+def target_named(name: str) -> SiliconTarget:
+    """Return the target of this name; raise `UsageError` if no module that is run has it."""
+    match = _TARGET.fullmatch(name)
+    if match is None or (number := int(match[1])) not in (*_OLDER, *ARCHITECTURES):
+        known = ", ".join(f"sm_{number}" for number in ARCHITECTURES)
+        raise UsageError(
+            f"no simulated device is called {name!r}; there are {known}, each with the suffix "
+            "a or f where the ISA has it; modules for older targets run on each of them"
+        )
+    return SiliconTarget(architecture=number, suffix=match[2], name=f"sm_{number}{match[2]}")
 
-    def runs(self, module: SiliconTarget) -> bool:
-        """Return whether a device of this target runs a module that was written for `module`.
 
-        Plain targets run on later devices, family-specific ones on later ones of the family,
-        architecture-specific ones on their own (PTX ISA 11.1.2, .target).
-        """
-        own, other = (_RENAMED.get(each.architecture, each.architecture) for each in (self, module))
-        if module.suffix == "a":
-            return own == other
-        return own >= other and not (module.suffix == "f" and own // 10 != other // 10)
+def runs(device: SiliconTarget, module: SiliconTarget) -> bool:
+    """Return whether a device of a target runs a module that was written for another.
+
+    Plain targets run on later devices, family-specific ones on later ones of the family,
+    architecture-specific ones on their own (PTX ISA 11.1.2, .target).
+    """
+    own, other = (_RENAMED.get(each.architecture, each.architecture) for each in (device, module))
+    if module.suffix == "a":
+        return own == other
+    return own >= other and not (module.suffix == "f" and own // 10 != other // 10)
 
 
 TYPES = {
@@ -369,18 +366,6 @@ class Silicon:
     otherwise: bool = False  # whether all that the ISA leaves open is other than by itself
     base: int = 0  # address of the first variable in shared memory
     decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # instructions
-
-    def unit(self, opcode: str, sound: AnyUnit) -> AnyUnit:
-        """Return the unit that executes an opcode, as broken as it is."""
-        for damage in self.damages:
-            if damage.change and damage.opcodes.search(opcode) and damage.unit is type(sound):
-                sound = damage.change(sound)
-        return sound
-
-    def corrupted(self, opcode: str, registers: list[Values], site: Site) -> list[Values]:
-        """Return what becomes of the registers that an opcode is about to write."""
-        changes = [x.corrupt for x in self.damages if x.corrupt and x.opcodes.search(opcode)]
-        return reduce(lambda held, change: change(held, site), changes, registers)
 
 
 BITS = {

@@ -83,15 +83,6 @@ class Segment:
     pitch: int = 0
     read_only: bool = False
 
-    def view(self, width: int) -> NDArray[Any]:
-        """Return all of `data` as elements of `width` bytes (1, 2, 4, 8 or 16)."""
-        return self.data.view(ELEMENTS[width])
-
-    def indices(self, offset: Addresses, owners: Owners) -> NDArray[np.int64]:
-        """Return the indices into `data` of byte offsets into each owner's share."""
-        index = offset.view(np.int64)
-        return index if self.owner is Owner.LAUNCH else index + owners[self.owner] * self.pitch
-
 
 def holding(base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False) -> Segment:
     """Return a segment that the launch has once, with what it holds."""
@@ -113,6 +104,12 @@ def _shared_out(base: int, size: int, owner: Owner, owners: int, garbage: int) -
 @cache
 def _uneven(below: int) -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(below, size=4099, dtype=np.uint8)
+
+
+def _within(held: Segment, offset: Addresses, owners: Owners) -> NDArray[np.int64]:
+    """Return the indices into a segment's data of byte offsets into each owner's share."""
+    index = offset.view(np.int64)
+    return index if held.owner is Owner.LAUNCH else index + owners[held.owner] * held.pitch
 
 
 def _padded(size: int) -> int:
@@ -202,7 +199,11 @@ class Memory:
             int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit
         )
         if inside_all and not (writes and segment.read_only):
-            return [MemoryPlace(segment, segment.indices(offset, owners), mask, union)], None, union
+            return (
+                [MemoryPlace(segment, _within(segment, offset, owners), mask, union)],
+                None,
+                union,
+            )
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
         for number, (segment, base) in enumerate(candidates):
@@ -214,13 +215,13 @@ class Memory:
             offset = address - base
             if start <= lowest and highest <= start + limit:
                 candidates.insert(0, candidates.pop(number))
-                found.append(MemoryPlace(segment, segment.indices(offset, owners), missing, union))
+                found.append(MemoryPlace(segment, _within(segment, offset, owners), missing, union))
                 return found, None, union
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
             if inside.any():
-                index = np.where(inside, segment.indices(offset, owners), 0)
+                index = np.where(inside, _within(segment, offset, owners), 0)
                 found.append(MemoryPlace(segment, index, inside, union))
                 missing = ~inside if missing is None else missing & ~inside
         missing = np.ones(address.shape, np.bool_) if missing is None else missing
@@ -529,7 +530,7 @@ def read_runs(
     for place in places(warps, space, starts, count * width, mask, False, alignment):
         chunk = _chunk(place, count, width)
         number = count * width // chunk
-        read: Values = place.segment.view(chunk).take(_chunks(place, number, chunk))
+        read: Values = place.segment.data.view(ELEMENTS[chunk]).take(_chunks(place, number, chunk))
         if chunk != width:
             # (rows, number, warps, elements of a chunk)
             parts = read[..., None].view(ELEMENTS[width]).swapaxes(2, 3)
@@ -562,7 +563,7 @@ def write_runs(
         if per_chunk > 1:
             parts = spread(values, everyone).reshape(everyone[0], number, per_chunk, everyone[2])
             moved = np.ascontiguousarray(parts.swapaxes(2, 3)).view(ELEMENTS[chunk])[..., 0]
-        target = place.segment.view(chunk)
+        target = place.segment.data.view(ELEMENTS[chunk])
         index = spread(_chunks(place, number, chunk), shape)
         if place.chosen is None:
             target[index] = moved

@@ -223,18 +223,15 @@ class Recording:
 def test_nodes_that_are_gone_and_back_are_told_of(tmp_path: Path) -> None:
     cluster = FakeCluster([1, 1, 1, 1], host_of(Answering))
     corpus = create_corpus(tmp_path, generator="a test")
-    out = StringIO()
-    with (
-        watching(json=False, out=Console(file=out, width=200)) as tell,
-        FleetPool(CHECK, cluster) as pool,
-    ):
+    out = Console(file=StringIO(), width=200)
+    with watching(json=False, out=out) as tell, FleetPool(CHECK, cluster) as pool:
         watcher = Recording(corpus.path, cluster, tell)
         status = Campaign(
             pool, pool.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
             known=Known(entries=()), observer=watcher.update, store=CampaignStore(corpus.path),
         ).run()  # fmt: skip
     assert sum(one["nodes_missing"] for one in watcher.gone) == 3
-    log = out.getvalue()
+    log = out.file.getvalue()
     for node, host in enumerate(("node0", "node1", "node2")):
         assert f"node {host} ({node}) is gone, and 1 actor with it: it was unplugged\n" in log
         assert re.search(rf"UTC: node {host} \({node}\) is back after \d s\n", log)
