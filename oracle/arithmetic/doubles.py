@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
-Index = tuple[NDArray[np.intp], ...]
-"""Indices along each axis, as of np.nonzero."""
 Places = NDArray[np.intp]
 """Indices of elements in the order of memory."""
 
@@ -44,6 +42,8 @@ _BLOCK = 1 << 16
 """Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in a slow way, whose arrays are more."""
+_MANY = 2
+"""A tile with more than one unusual element in so many goes a slow way as a whole (2026-11-29)."""
 _LOWER = 0 if sys.byteorder == "little" else 1
 """Which word of a double is the lower one."""
 
@@ -113,7 +113,7 @@ def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits
             chosen = np.zeros(c.shape, np.bool_)
             for mask in masks:
                 chosen |= mask
-            _overwrite_special(result, np.nonzero(chosen), a.bits, b.bits, c, nan)
+            _overwrite_special(result, np.flatnonzero(chosen), a.bits, b.bits, c, nan)
     return result
 
 
@@ -195,9 +195,9 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     return steps.view(np.uint64) | np.where(negative, _SIGN, np.uint64(0))
 
 
-def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
+def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
     operands = zip("abc", np.broadcast_arrays(a, b, c), strict=True)
-    picked = {name: pattern[at] for name, pattern in operands}
+    picked = {name: pattern.reshape(-1).take(at) for name, pattern in operands}
     values = {name: pattern.view(np.float64) for name, pattern in picked.items()}
     # No finite overflow may meet an infinite addend: with finite a and b, c alone decides.
     product = np.where(
@@ -210,7 +210,7 @@ def _overwrite_special(out: Bits, at: Index, a: Bits, b: Bits, c: Bits, nan: Nan
         is_nan = np.isnan(values[name])
         given = picked[name][is_nan] | np.uint64(QUIET)
         result[is_nan] = given if nan.order else nan.canonical
-    out[at] = result
+    out.put(at, result)
 
 
 def chain(
@@ -254,55 +254,68 @@ def _tiles_last(
 def _chain(
     left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
 ) -> None:
-    """Add the products to `total`, tile by tile in the way that the operands allow."""
-    fused, tiles = rule.multiply_add.value == "fused", total.shape[2]
-    ordinary = np.zeros(tiles, np.bool_)
-    if fused:
-        ordinary = _are_ordinary(left, right, total, scratch)
-    usual, other = np.flatnonzero(ordinary), np.flatnonzero(~ordinary)
+    """Add the products to `total`: quickly, and again what takes special or very large operands."""
+    fused, tiles, nan = rule.multiply_add.value == "fused", total.shape[2], rule.nan.value
+    unusual = _are_unusual(left, right, total, scratch) if fused else np.ones(total.shape, np.bool_)
+    if not unusual.any():
+        _fused_chain(left, right, total, rounding, scratch)
+        return
+    one = decoded(np.full(1, _ONE, np.uint64))
+
+    def slowly(x: Bits, y: Bits, sums: Bits) -> Bits:
+        rows, columns = decoded(x), decoded(y)
+        for k in range(len(x)):
+            row, column = at(rows, k), at(columns, k)
+            if fused:
+                sums = fma(row, column, sums, rounding=rounding, nan=nan)
+            else:
+                # A zero of the product's own sign changes no product.
+                zero = (row.bits ^ column.bits) & _SIGN
+                product = decoded(fma(row, column, zero, rounding=rounding, nan=nan))
+                sums = fma(product, one, sums, rounding=rounding, nan=nan)
+        return sums
+
+    # A tile with many such elements goes the slow way as a whole, which decodes its lines once.
+    whole = np.count_nonzero(unusual, axis=(0, 1)) * _MANY > total[..., 0].size
+    usual, other = np.flatnonzero(~whole), np.flatnonzero(whole)
+    single = np.nonzero(unusual & ~whole)
+    begun = total[single]
     if usual.size == tiles:
         _fused_chain(left, right, total, rounding, scratch)
     elif usual.size:
         sums = total.take(usual, -1)
         _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, rounding, scratch)
         total[..., usual] = sums
-    one = decoded(np.full((1, 1, 1), _ONE, np.uint64))
-    how: dict[str, Any] = {"rounding": rounding, "nan": rule.nan.value}
     size = max(1, _SLOW_BLOCK // total[..., 0].size)
     for first in range(0, other.size, size):
         chosen = other[first : first + size]
         x, y, sums = (bits.take(chosen, -1) for bits in (left, right, total))
-        rows, columns = decoded(x), decoded(y)
-        for k in range(len(x)):
-            row, column = at(rows, (k, slice(None), None)), at(columns, k)
-            if fused:
-                sums = fma(row, column, sums, **how)
-            else:
-                # A zero of the product's own sign changes no product.
-                zero = (row.bits ^ column.bits) & _SIGN
-                sums = fma(decoded(fma(row, column, zero, **how)), one, sums, **how)
-        total[..., chosen] = sums
+        total[..., chosen] = slowly(x[:, :, None], y[:, None], sums)
+    for first in range(0, begun.size, _SLOW_BLOCK):
+        row, column, tile = (one[first : first + _SLOW_BLOCK] for one in single)
+        sums = begun[first : first + _SLOW_BLOCK]
+        total[row, column, tile] = slowly(left[:, row, tile], right[:, column, tile], sums)
 
 
-def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
-    """Return for each tile whether nothing in it is special or can become so."""
+def _are_unusual(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
+    """Return for each element of C whether what it takes is special, or can become so."""
     least, most, most_addend = (
         np.uint64((1023 + exponent) << 52) for exponent in (-_ORDINARY, _ORDINARY, _ORDINARY_ADDEND)
     )
-    ordinary = np.ones(total.shape[2], np.bool_)
-    for bits, low, high in ((left, least, most), (right, least, most)):
+    unusual = np.zeros(total.shape, np.bool_)
+    for bits, line in ((left, np.s_[:, None]), (right, np.s_[None])):
         # From the least on, zero is above all others; mostly there is none.
         distance = scratch.array("f64 magnitudes", bits.shape, np.uint64)
         np.bitwise_and(bits, ~_SIGN, out=distance)
-        distance -= low
-        if distance.max(initial=0) >= high - low:
-            within = distance < high - low
-            within |= distance == -low
-            ordinary &= within.all(axis=(0, 1))
+        distance -= least
+        if distance.max(initial=0) >= most - least:
+            within = distance < most - least
+            within |= distance == -least
+            unusual |= ~np.asarray(within.all(axis=0))[line]
     addends, bound = total.view(np.float64), most_addend.view(np.float64)
     if not (addends.max(initial=0.0) < bound and addends.min(initial=0.0) > -bound):
-        ordinary &= (np.abs(addends) < bound).all(axis=(0, 1))
-    return ordinary
+        unusual |= ~(np.abs(addends) < bound)
+    return unusual
 
 
 def _fused_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:

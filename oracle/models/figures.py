@@ -72,10 +72,6 @@ def _words(*words: str) -> Allowed:
     return Allowed(words)
 
 
-def _whole(least: int, most: int, *, hexadecimal: bool = False) -> Allowed:
-    return Allowed((), least, most, hexadecimal)
-
-
 @cache
 def allowed_of(unit: Any) -> Mapping[str, Allowed]:
     """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
@@ -138,9 +134,9 @@ class TruncatedDot(DotUnit):
 
     accumulator: Annotated[Figure[str], _words("f16", "f32")]
     """Format of the running sum between blocks. C is widened to it and D narrowed from it."""
-    block: Annotated[Figure[int], _whole(1, 32)]
+    block: Annotated[Figure[int], Allowed(least=1, most=32)]
     """Products that are added in one go (most K: m16n8k32 of e4m3, PTX ISA 8.7)."""
-    interleaved: Annotated[Figure[int], _whole(0, 16)]
+    interleaved: Annotated[Figure[int], Allowed(most=16)]
     """0: a block's products follow each other. n: runs of n are dealt out to the blocks in turn."""
     order: Direction
     """"rising": the block with the lowest k comes first; "falling": that with the highest."""
@@ -151,9 +147,9 @@ class TruncatedDot(DotUnit):
     """"first": C is in the first block. "last": C is added to the chain's end, as IEEE 754 adds."""
     addition: Rounding | None = None
     """Rounding of those additions of C and of the sums of blocks; None where there are none."""
-    fraction_bits: Annotated[Figure[int], _whole(8, 30)]
+    fraction_bits: Annotated[Figure[int], Allowed(least=8, most=30)]
     """Bits kept below the binary point at the block's largest exponent."""
-    zero_exponent: Annotated[Figure[int], _whole(-300, 300)]
+    zero_exponent: Annotated[Figure[int], Allowed(least=-300, most=300)]
     """Exponent with which a zero counts; the least is below that of all finite products, 2^-266."""
     product_exponent: Annotated[Figure[str], _words("sum", "normalised")]
     """"sum": of its factors' exponents. "normalised": one more where it is 2 or more times that."""
@@ -164,7 +160,7 @@ class TruncatedDot(DotUnit):
     product_range: Annotated[Figure[str], _words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
     rounding: Rounding
-    sum_bits: Annotated[Figure[int], _whole(8, 22)] | None = None
+    sum_bits: Annotated[Figure[int], Allowed(least=8, most=22)] | None = None
     """Of f32's 23 bits below the point, those of each sum of 8-bit units; None: all."""
     narrowing: Rounding | None = None
     overflow: Annotated[Figure[str], _words("infinity", "largest")]
@@ -177,7 +173,7 @@ class TruncatedDot(DotUnit):
     b_subnormals: Subnormals
     c_subnormals: Subnormals
     d_subnormals: Subnormals
-    nan: Annotated[Figure[int], _whole(0, 0xFFFF_FFFF, hexadecimal=True)]
+    nan: Annotated[Figure[int], Allowed(most=0xFFFF_FFFF, hexadecimal=True)]
 
     @property
     def d_type(self) -> str:

@@ -200,9 +200,8 @@ def _model(top: Table, name: str) -> Model:
         for one, other in combinations([unit.compilers for unit in units], 2):
             # None is all compilers.
             apart = one and other and not (is_among(other.first, one) or is_among(one.first, other))
-            _need(
-                apart, f"[[dot]] of {words}", "stands there twice for one compiler; leave one out"
-            )
+            text = "stands there twice for one compiler; leave one out"
+            _need(apart, f"[[dot]] of {words}", text)
     return Model(
         target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
         doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
