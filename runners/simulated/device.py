@@ -22,15 +22,7 @@ from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, d
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
 from runners.simulated.scalar import LANE_BITS
-from runners.simulated.silicon import (
-    Chip,
-    Planted,
-    Silicon,
-    SiliconTarget,
-    chip_of,
-    runs,
-    target_named,
-)
+from runners.simulated.silicon import Chip, Planted, Silicon, chip_of, runs, target_named
 from runners.simulated.syntax import KernelText, SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import (
     BASES,
@@ -362,7 +354,7 @@ class SimulatedDevice:
         self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed, self.faults = layout_seed, tuple(faults)
         self.launches = 0  # made so far
-        self._decoded: dict[SiliconTarget, dict[Any, Any]] = {}  # of the modules of each target
+        self._decoded: dict[str, dict[Any, Any]] = {}  # of the modules of each target
 
     def load(self, ptx: str) -> "LoadedModule":
         """Parse and check a module.
@@ -394,7 +386,8 @@ class SimulatedDevice:
             architecture=self.target.architecture, chip=self.chip, target=target,
             layout_seed=self.layout_seed, otherwise=self.otherwise,
             damages=tuple(fault.damage for fault in self.faults if fault.damage is not None),
-            base=_OTHER_BASE if self.otherwise else 0, decoded=self._decoded.setdefault(target, {}),
+            base=_OTHER_BASE if self.otherwise else 0,
+            decoded=self._decoded.setdefault(target.name, {}),
         )  # fmt: skip
         return LoadedModule(self, decode(listing, silicon))
 

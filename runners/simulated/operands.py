@@ -164,8 +164,7 @@ class Frame:
     """One expansion of a function: where its variables lie, and what its instructions share.
 
     Its local variables and call parameters lie in local memory from `base` to `end`; `prefix` is
-    that of the keys of its registers, `meanings` has what names were found to mean. `place_locals`
-    fills `locations` and `end`.
+    that of the keys of its registers, `meanings` has what names mean. `place_locals` finds `end`.
     """
 
     function: Function

@@ -27,17 +27,14 @@ from runners.simulated.warps import (
     LANE_NUMBERS,
     LANES,
     VARIABLES_BASE,
-    Key,
     Mask,
     Memory,
     MemoryPlace,
     Owner,
-    RegisterFile,
     Segment,
     Space,
     Values,
     WarpState,
-    poison,
 )
 
 Ints = NDArray[np.int64]
@@ -190,26 +187,7 @@ class _Shadow(NamedTuple):
 
 def _untouched(size: int) -> _Shadow:
     (sums, copying), flags = np.zeros((2, size), np.int64), np.zeros((3, size), np.bool_)
-    values = np.zeros(size, np.uint64)
-    return _Shadow(_nobody(size), _nobody(size), sums, copying, values, *flags)
-
-
-class _Garbled(RegisterFile):
-    """Registers of which an instruction sees only those of the lanes that execute it."""
-
-    def __init__(self, values: RegisterFile, garbage: int) -> None:
-        super().__init__(values)
-        self.seen: Mask = None
-        self.garbage = garbage
-
-    def __getitem__(self, key: Key) -> Values:
-        value: Values = super().__getitem__(key)
-        if self.seen is None or isinstance(key, tuple):
-            return value
-        return np.where(self.seen, value, poison(value.dtype, self.garbage, key))
-
-    def kept(self, kept: Flags) -> RegisterFile:
-        return _Garbled(super().kept(kept), self.garbage)
+    return _Shadow(_nobody(size), _nobody(size), sums, copying, np.zeros(size, np.uint64), *flags)
 
 
 class WatchedMemory(Memory):
@@ -237,7 +215,7 @@ class WatchedMemory(Memory):
         self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
         self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
-        warps.registers = _Garbled(warps.registers, warps.garbage)
+        warps.watched = True
         return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
 
     def end(self) -> None:
@@ -258,11 +236,7 @@ class WatchedMemory(Memory):
                     self._end_copies(copies, mask)
                 return
             _check_members(warps, members(warps), mask)
-            registers = warps.registers
-            assert isinstance(registers, _Garbled)
-            registers.seen = mask
             operation(warps, mask)
-            registers.seen = None
             if step.text.startswith("bar.warp.sync"):
                 # It counts where all of the warp are there.
                 nobody = warps.places >= warps.threads

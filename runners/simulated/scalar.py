@@ -31,8 +31,10 @@ from runners.simulated.warps import (
     LANES,
     Mask,
     Operation,
+    RegisterFile,
     Values,
     WarpState,
+    poison,
 )
 
 Compute = Callable[..., Any]
@@ -254,9 +256,15 @@ def _among_lanes(
     """
 
     def run(warps: WarpState, mask: Mask) -> None:
-        whole = (LANES, warps.indices.size)
+        whole, held = (LANES, warps.indices.size), warps.registers
         part = np.broadcast_to(np.True_ if mask is None else mask, whole)
+        if waits and warps.watched and mask is not None:
+            warps.registers = RegisterFile()
+            warps.registers.shown = lambda key: np.where(
+                mask, held[key], poison(held[key].dtype, warps.garbage, key)
+            )
         values = [np.broadcast_to(source(warps), whole) for source in sources]
+        warps.registers = held
         if waits:
             part = part & ((values.pop().astype(np.uint64) & LANE_BITS) != 0)
         results = compute(part, *values)

@@ -199,11 +199,8 @@ class Memory:
             int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit
         )
         if inside_all and not (writes and segment.read_only):
-            return (
-                [MemoryPlace(segment, _within(segment, offset, owners), mask, union)],
-                None,
-                union,
-            )
+            place = MemoryPlace(segment, _within(segment, offset, owners), mask, union)
+            return [place], None, union
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
         for number, (segment, base) in enumerate(candidates):
@@ -282,19 +279,19 @@ Key = str | tuple[int, int]
 
 
 class RegisterFile(dict[Key, Values]):
-    """Values by their keys; a register that no thread has written traps."""
+    """Values by their keys; a register that no thread has written traps, or is as `shown`."""
+
+    shown: Callable[[str], Values] | None = None
 
     def __missing__(self, key: Key) -> Values:
-        if isinstance(key, str):
+        if isinstance(key, tuple):
+            found = constant(*key)
+        elif self.shown is not None:
+            found = self.shown(key)
+        else:
             refuse(TrapKind.UNINITIALISED, 0, f"register {key} is read before it is written")
-        self[key] = found = constant(*key)
+        self[key] = found
         return found
-
-    def kept(self, kept: NDArray[np.bool_]) -> "RegisterFile":
-        """Return those of the warps, of shape (warps,), that are kept."""
-        return RegisterFile(
-            (name, value if value.shape[1] == 1 else value[:, kept]) for name, value in self.items()
-        )
 
 
 class Site(NamedTuple):
@@ -322,6 +319,7 @@ class WarpState:
     most_steps: int | None = None  # after which the launch counts as hung; None: a bound for any
     exited: Callable[[], Mask] = lambda: None  # the threads that have, or never were; None: nobody
     garbage: int = GARBAGE  # other than usual where all that the ISA leaves open is
+    watched: bool = False  # whether lanes see garbage of those that are not with them
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
     registers: RegisterFile = field(default_factory=RegisterFile)
@@ -371,7 +369,10 @@ class WarpState:
         self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
         self.sms, self.slots = self.sms[kept], self.slots[kept]
-        self.registers = self.registers.kept(kept)
+        self.registers = RegisterFile(
+            (name, value if value.shape[1] == 1 else value[:, kept])
+            for name, value in self.registers.items()
+        )
 
     def all_of(self, mask: Mask) -> NDArray[np.bool_]:
         """Return a mask as (32, warps)."""
