@@ -24,6 +24,7 @@ from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.console.report import dashboard
+from fuzz.explain.document import rendered
 from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator, recording_console, save
@@ -100,7 +101,8 @@ def draw_finding(output: Path) -> None:
         for one in group.members:
             if one.saved is not None and one.case.shrink is ShrinkStatus.COMPLETE:
                 page = recording_console(COLUMNS, ROWS)
-                page.print(page_of(open_corpus(CORPUS).get(one.saved.id)))
+                told = page_of(open_corpus(CORPUS).get(one.saved.id))
+                page.print(rendered(told, page.width))
                 save(page, output / "finding.svg", title=f"warpfuzz corpus show {one.saved.id}")
                 return
     raise SystemExit("no finding was fully shrunk; choose another SEED")

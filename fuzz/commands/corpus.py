@@ -108,9 +108,11 @@ def show_finding(options: given.CorpusShow) -> None:
     if options.json:
         emit(entry.finding)
         return
+    from fuzz.explain.document import rendered
     from fuzz.explain.page import page_of
 
-    page_of(entry).show(console())
+    out = console()
+    out.print(rendered(page_of(entry), out.width), crop=False)
 
 
 def mark_finding(options: given.CorpusMarkKnown) -> None:

@@ -517,9 +517,9 @@ def write_report(status: CampaignStatus, corpus: Path, path: Path) -> None:
     the report and the first of the findings.
     """
     report = campaign_report(status, corpus)
-    shown, findings = dashboard(status), _findings(status.families, corpus)
+    shown, recorder = dashboard(status), recording_console()
+    findings = _findings(status.families, corpus, recorder.width)
     if path.suffix == ".svg":
-        recorder = recording_console()
         recorder.print(shown, "")
         report.show(recorder)
         for _, finding in [*findings][:1]:
@@ -558,19 +558,20 @@ def _printed(shown: RenderableType) -> Markup:
 
 
 def _findings(
-    families: Iterable[FamilyState], corpus: Path
+    families: Iterable[FamilyState], corpus: Path, width: int
 ) -> Iterator[tuple[str, RenderableType]]:
-    """Iterate over the stored findings of families, worst first: id, and what is known of it."""
+    """Iterate over the stored findings of families, worst first: id, and its page in a width."""
     shown = [one for group in finding_groups(families) for one in group.members]
     stored = [family.saved.id for family in shown if family.saved is not None]
     if not stored:
         return
+    from fuzz.explain.document import rendered
     from fuzz.explain.page import page_of
 
     opened = open_corpus(corpus)
     for identity in stored:
         try:
-            yield identity, page_of(opened.get(identity))
+            yield identity, rendered(page_of(opened.get(identity)), width)
         except WarpfuzzError as error:
             # One that cannot be shown must not cost the report of the others.
             yield identity, plain(f"{identity} cannot be shown: {error}", style="bad")

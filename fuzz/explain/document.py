@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -70,36 +70,48 @@ class CodeListing:
     lines: Sequence[CodeLine]
     head: Sequence[str] = ()  # heads of the columns of values; without any, there is one
 
-    def rows(self, width: int) -> Iterator[Text]:
-        """Yield lines of text, those of marked instructions bold; no word is broken."""
-        columns = zip_longest(self.head, *(line.values for line in self.lines), fillvalue="")
-        sizes = [max(map(len, column)) for column in columns]
-        room = sum(sizes) + 2 * len(sizes)
-        texts = [" " * 2 * line.indent + line.text for line in self.lines]
-        valued = (len(one) for one, line in zip(texts, self.lines, strict=True) if line.values)
-        aligned = min(max(valued, default=0), max(width - 4 - room, 24))
-        apart = bool(self.head) and room + 28 > width
 
-        def row(values: Sequence[str]) -> str:
-            return "".join(f"  {value:<{size}}" for value, size in zip(values, sizes, strict=False))
+Block = Heading | str | CodeBlock | CodeListing | FactTable  # a string is a paragraph
 
-        if self.head and not apart:
-            yield Text(f"    {'':<{aligned}}{row(self.head)}".rstrip())
-        for text, line in zip(texts, self.lines, strict=True):
-            parts = _wrapped(text, width - 4)
-            if apart:
-                parts += [f"    {x}: {y}" for x, y in zip(self.head, line.values, strict=False)]
-            elif line.values:
-                if len(parts[-1]) > aligned:
-                    parts.append("")
-                parts[-1] = f"{parts[-1]:<{aligned}}{row(line.values)}".rstrip()
-            if line.note and len(parts[-1]) + 7 + len(line.note) <= width:
-                parts[-1] += f"   {line.note}"
-            elif line.note:
-                parts += [f"        {part}" for part in _wrapped(line.note, width - 12)]
-            for number, part in enumerate(parts):
-                mark = " >  " if line.marked and not number else "    "
-                yield plain(f"{mark}{part}".rstrip(), style="bold" if line.marked else "")
+
+@dataclass(frozen=True)
+class Document:
+    """A page."""
+
+    sentence: str  # what it is about; its first line
+    blocks: Sequence[Block]
+
+
+def rows_of_code(listing: CodeListing, width: int) -> Iterator[Text]:
+    """Yield lines of text, those of marked instructions bold; no word is broken."""
+    columns = zip_longest(listing.head, *(line.values for line in listing.lines), fillvalue="")
+    sizes = [max(map(len, column)) for column in columns]
+    room = sum(sizes) + 2 * len(sizes)
+    texts = [" " * 2 * line.indent + line.text for line in listing.lines]
+    valued = (len(one) for one, line in zip(texts, listing.lines, strict=True) if line.values)
+    aligned = min(max(valued, default=0), max(width - 4 - room, 24))
+    apart = bool(listing.head) and room + 28 > width
+
+    def row(values: Sequence[str]) -> str:
+        return "".join(f"  {value:<{size}}" for value, size in zip(values, sizes, strict=False))
+
+    if listing.head and not apart:
+        yield Text(f"    {'':<{aligned}}{row(listing.head)}".rstrip())
+    for text, line in zip(texts, listing.lines, strict=True):
+        parts = _wrapped(text, width - 4)
+        if apart:
+            parts += [f"    {x}: {y}" for x, y in zip(listing.head, line.values, strict=False)]
+        elif line.values:
+            if len(parts[-1]) > aligned:
+                parts.append("")
+            parts[-1] = f"{parts[-1]:<{aligned}}{row(line.values)}".rstrip()
+        if line.note and len(parts[-1]) + 7 + len(line.note) <= width:
+            parts[-1] += f"   {line.note}"
+        elif line.note:
+            parts += [f"        {part}" for part in _wrapped(line.note, width - 12)]
+        for number, part in enumerate(parts):
+            mark = " >  " if line.marked and not number else "    "
+            yield plain(f"{mark}{part}".rstrip(), style="bold" if line.marked else "")
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -113,33 +125,23 @@ def _wrapped(text: str, width: int) -> list[str]:
     ) or [text]
 
 
-Block = Heading | str | CodeBlock | CodeListing | FactTable  # a string is a paragraph
+def markdown_of(page: Document) -> str:
+    """Return a page as Markdown."""
+    lines = [f"# {escaped(page.sentence)}", ""]
+    for block in page.blocks:
+        lines += [*_in_markdown(block), ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-@dataclass(frozen=True)
-class Document:
-    """A page."""
+def rendered(page: Document, width: int) -> Group:
+    """Return a page for a console of so many columns.
 
-    sentence: str  # what it is about; its first line
-    blocks: Sequence[Block]
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        lines = [f"# {escaped(self.sentence)}", ""]
-        for block in self.blocks:
-            lines += [*_in_markdown(block), ""]
-        return "\n".join(lines).rstrip() + "\n"
-
-    def show(self, console: Console) -> None:
-        """Print it; commands whole, each in one line, so that they can be copied."""
-        console.print(self, crop=False)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Show it within something else."""
-        yield plain(self.sentence, style="bold")
-        for block in self.blocks:
-            yield Text()
-            yield Group(*_on_terminal(block, options.max_width))
+    Printed without `crop`, it has each command whole, in one line, so that it can be copied.
+    """
+    parts: list[RenderableType] = [plain(page.sentence, style="bold")]
+    for block in page.blocks:
+        parts += [Text(), *_on_terminal(block, width)]
+    return Group(*parts)
 
 
 def _on_terminal(block: Block, width: int) -> Iterator[RenderableType]:
@@ -152,7 +154,7 @@ def _on_terminal(block: Block, width: int) -> Iterator[RenderableType]:
             for line in harmless(block.text).rstrip("\n").split("\n"):
                 yield Text(f"    {line}", overflow="fold")
         case CodeListing():
-            yield from block.rows(width)
+            yield from rows_of_code(block, width)
         case FactTable() if block.commands:
             wide = max(len(what) for what, _ in block.rows)
             for what, command in block.rows:
@@ -180,7 +182,8 @@ def _in_markdown(block: Block) -> Iterator[str]:
         case CodeBlock():
             yield from fenced(block.text, block.language)
         case CodeListing():
-            yield from fenced("\n".join(row.plain for row in block.rows(_MARKDOWN_WIDTH)))
+            rows = rows_of_code(block, _MARKDOWN_WIDTH)
+            yield from fenced("\n".join(row.plain for row in rows))
         case FactTable() if block.commands:
             texts = (f"{command}  # {what}" for what, command in block.rows)
             yield from fenced("\n".join(texts), "sh")
@@ -228,17 +231,14 @@ def notation(bits: int, type_: str) -> str:
         parts = ((bits >> size * at) & ((1 << size) - 1) for at in range(count))
         return f"{{{', '.join(notation(part, name) for part in parts)}}}"
     if name[0] in "us":
-        return str(_signed(bits, size) if name[0] == "s" else bits)
+        negative = name[0] == "s" and bits >> (size - 1)
+        return str(bits - (1 << size) if negative else bits)
     return decimal(bits, FORMATS[name]) if name in FORMATS else ""
 
 
 def is_plain(type_: str) -> bool:
     """Whether a type is of plain bits: ".b32", and not ".bf16"."""
     return type_.startswith("b") and not type_.startswith("bf")
-
-
-def _signed(bits: int, size: int) -> int:
-    return bits - (1 << size) if bits >> (size - 1) else bits
 
 
 def shown(bits: int, size: int, type_: str) -> str:

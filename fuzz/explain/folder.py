@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding, Kind, durable
 from corpus.finding import EXPECTED, KERNEL, MODULE
 from corpus.programs import unpack
-from fuzz.explain.document import Block, FactTable, Heading
+from fuzz.explain.document import Block, FactTable, Heading, markdown_of
 from fuzz.explain.page import page_of
 from fuzz.explain.way import ValueFacts
 from fuzz.findings.case import (
@@ -120,7 +120,7 @@ def reproduction(
         here = [FactTable([("exit code 0 if it is accepted", command)], commands=True)]
     here = [*here, FactTable([(name, about[name]) for name in sorted(files)])]
     page = page_of(entry, machine=machine, asked=asked, here=here)
-    return {**files, "README.md": page.markdown().encode()}
+    return {**files, "README.md": markdown_of(page).encode()}
 
 
 def _of_values(facts: ValueFacts) -> tuple[dict[str, bytes], Sequence[Block]]:

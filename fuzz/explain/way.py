@@ -125,9 +125,8 @@ class ValueFacts:
     @cached_property
     def differences(self) -> Sequence[Difference]:
         """What differs."""
-        if self.actual is None:
-            return ()
-        return differences(self.program, self.expected, self.actual)
+        actual = self.actual
+        return () if actual is None else differences(self.program, self.expected, actual)
 
     @cached_property
     def shown(self) -> Difference | None:

@@ -11,7 +11,7 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Entry, RunnerVerdict
 from fuzz.explain import folder as module
-from fuzz.explain.document import Document
+from fuzz.explain.document import Document, markdown_of
 from fuzz.explain.folder import asked_by_bisection, machine_code, pair_of, reproduction
 from fuzz.explain.way import ValueFacts
 from fuzz.findings.families import Asked, asked_of
@@ -70,7 +70,7 @@ def test_the_page_has_the_first_instruction_that_differs(
     monkeypatch.setattr(module, "_instructions", built)
     entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
     blocks = machine_code(ValueFacts.of(entry), TOOL, asked_of(entry.finding, "ptxas"))
-    page = Document("", blocks).markdown()
+    page = markdown_of(Document("", blocks))
     assert "Instruction 1 is the first that differs, by nvdisasm V13.5.37." in page
     assert "| wrong, ptxas V12.4.1 -O3 | LDC R1 ; |" in page
     assert "| right, ptxas V12.5.1 -O3 | LDC R3 ; |" in page
@@ -85,7 +85,7 @@ def test_without_a_disassembler_the_folder_says_so_and_has_the_rest(plain: Entry
     assert {"repro.cu", "repro.py", "kernel.ptx"} <= files.keys()
     versions = asked({"1.2.3 -O3": "violation", "1.2.4 -O3": "match"})
     missing = machine_code(ValueFacts.of(entry), TOOL, versions)
-    told = Document("", missing).markdown()
+    told = markdown_of(Document("", missing))
     assert "ptxas V1.2.3 is not here; fetch it with" in told
     of_a_device = reproduction(plain)["README.md"].decode()
     assert "Where the machine code parts" not in of_a_device

@@ -24,6 +24,9 @@ from fuzz.explain.document import (
     FactTable,
     escaped,
     fenced,
+    markdown_of,
+    rendered,
+    rows_of_code,
     shown,
 )
 from fuzz.explain.folder import reproduction
@@ -54,7 +57,7 @@ COMMAND = ("warpfuzz ", "ptxas -arch", "a kernel of ")
 
 def printed(document: Document, width: int = 100) -> list[str]:
     file = io.StringIO()
-    document.show(console(width=width, file=file))
+    console(width=width, file=file).print(rendered(document, width), crop=False)
     return file.getvalue().split("\n")
 
 
@@ -95,15 +98,13 @@ def test_what_is_named_stands_with_its_values_at_the_top(path: Path) -> None:
     assert any("the build leaves" in line for line in lines[:20])
 
 
-@pytest.mark.parametrize("width", [80])
-def test_every_page_of_the_record_fits_and_breaks_no_word(width: int) -> None:
+def test_every_page_of_the_record_fits_and_breaks_no_word() -> None:
     for path in RECORD[::9]:
         document = page_of(read_entry(path))
-        lines = printed(document, width)
-        assert all(len(line) <= width or any(one in line for one in COMMAND) for line in lines)
+        lines = printed(document, 80)
+        assert all(len(line) <= 80 or any(one in line for one in COMMAND) for line in lines)
         whole = {word for line in printed(document, 1000) for word in line.split()}
-        words = {word for line in lines for word in line.split() if len(word) > 3}
-        kept = words - whole
+        kept = {word for line in lines for word in line.split() if len(word) > 3} - whole
         assert not {word for word in kept if re.match(r"[a-z]+\.[a-z0-9]+\.", word)}, kept
 
 
@@ -111,13 +112,13 @@ def test_every_page_of_the_record_fits_and_breaks_no_word(width: int) -> None:
 def test_a_page_begins_with_the_console_s_line_and_has_no_empty_sentence(path: Path) -> None:
     entry = read_entry(path)
     document = page_of(entry)
-    text = document.markdown()
+    text = markdown_of(document)
     assert what_is_wrong(entry.finding) in document.sentence
     assert "is loaded and stored" not in text
     assert "not judged" not in text
-    blocks = [*document.blocks]
-    assert all(block.rows for block in blocks if isinstance(block, FactTable))
-    (commands,) = [block for block in blocks if isinstance(block, FactTable) and block.commands]
+    tables = [block for block in document.blocks if isinstance(block, FactTable)]
+    assert all(block.rows for block in tables)
+    (commands,) = [block for block in tables if block.commands]
     assert any("warpfuzz replay" in command for _, command in commands.rows)
     if not is_value_finding(entry):
         assert any(command.startswith("ptxas -arch=") for _, command in commands.rows)
@@ -143,7 +144,7 @@ def test_a_page_tells_how_the_expected_value_comes_about(
 ) -> None:
     entry = stored(tmp_path, PROGRAMS[name], faults=(fault,))
     facts = ValueFacts.of(entry)
-    page = page_of(entry).markdown()
+    page = markdown_of(page_of(entry))
     one = facts.shown
     assert one is not None
     digits = -(-one.bits // 4)
@@ -162,7 +163,7 @@ def test_the_isa_is_quoted_of_the_guilty_instruction_alone(tmp_path: Path) -> No
         identity=Identity.of(Kind.VIOLATION, "wmma.load.a"),
         details={**entry.finding.details, WRONG_STEP: "wmma.load.a"},
     )
-    page = page_of(replace(entry, finding=told)).markdown()
+    page = markdown_of(page_of(replace(entry, finding=told)))
     assert "wmma.load (PTX ISA" in page
     assert "wmma.mma (PTX ISA" not in page
 
@@ -173,15 +174,14 @@ def test_a_forbidden_value_is_shown_before_a_permitted_one(tmp_path: Path) -> No
     assert facts.finding.kind is Kind.VIOLATION
     assert facts.shown is not None
     assert not facts.is_permitted(facts.shown)
-    page = page_of(entry).markdown()
+    page = markdown_of(page_of(entry))
     assert "may return this value" in page
     assert "every value from" in page
 
 
 def test_bytes_that_nothing_writes_have_to_stay(tmp_path: Path) -> None:
     entry = stored(tmp_path, PROGRAMS["integer"], faults=("store-one-row-off",))
-    facts = ValueFacts.of(entry)
-    program = PROGRAMS["integer"]
+    facts, program = ValueFacts.of(entry), PROGRAMS["integer"]
     guard = program.offset("gd") + program.buffer("gd").size - 1
     actual = facts.expected.copy()
     actual[guard] ^= 0xFF
@@ -192,7 +192,7 @@ def test_bytes_that_nothing_writes_have_to_stay(tmp_path: Path) -> None:
     )
     files = {**entry.finding.files, ACTUAL: record}
     other = replace(entry, finding=msgspec.structs.replace(entry.finding, files=files))
-    assert "No instruction writes byte" in page_of(other).markdown()
+    assert "No instruction writes byte" in markdown_of(page_of(other))
 
 
 def _digest(data: bytes) -> str:
@@ -215,7 +215,7 @@ def test_values_that_have_no_room_stand_below_their_instruction() -> None:
         text="mma.sync " + ", ".join("%abcdef" * 9), values=["0x0 1.0"], note="and this"
     )
     for width in (40, 80, 400):
-        rows = [text.plain for text in CodeListing([line]).rows(width)]
+        rows = [text.plain for text in rows_of_code(CodeListing([line]), width)]
         assert all(len(row) <= width for row in rows)
         assert "".join(rows).count("0x0 1.0") == 1
         assert (len(rows) == 1) == (width == 400)
