@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.verdicts import Subject, attempt
-from fuzz.shrinking import RunnerVerdicts, shrink
+from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS, MMA_FORMS, is_available
@@ -111,7 +111,7 @@ def main() -> None:
                 continue
             subject, kind = case
             begun = time.monotonic()
-            shrunk = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=given.limit)
+            shrunk = shrink(subject, verdicts_by(runner), wanted=kind, seconds=given.limit)
             seconds.append(time.monotonic() - begun)
             program = shrunk.subject.program
             rows.append(

@@ -16,7 +16,6 @@ from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.verdicts import Subject, judge, other_kernels, replays_of
 from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
-from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.program import Program, undefined
@@ -248,13 +247,10 @@ def _first_of(trials: Trials, images: Iterable[Image]) -> bool:
 # What fails
 
 
-class RunnerVerdicts:
-    """Tells the verdicts of subjects by running them; those of one module are one batch."""
+def verdicts_by(runner: Runner) -> Verdicts:
+    """Return what judges subjects by running them; those of one module are one batch."""
 
-    def __init__(self, opened: OpenRunner | Runner) -> None:
-        self._runner = opened.runner if isinstance(opened, OpenRunner) else opened
-
-    def __call__(self, candidates: Sequence[Subject]) -> Sequence[Kind | None]:
+    def verdicts(candidates: Sequence[Subject]) -> Sequence[Kind | None]:
         """Return what becomes of each candidate. DeviceLostError, InfrastructureError."""
         first = candidates[0]
         kinds: list[Kind | None] = [None] * len(candidates)
@@ -263,7 +259,7 @@ class RunnerVerdicts:
             # What fails in some places only needs the launch in which it was seen.
             own = index if one.copies > 1 else 0
             groups.setdefault((one.program, one.module.ptx, own), []).append(index)
-        device = ExperimentDevice(self._runner, first.module, copies=first.copies)
+        device = ExperimentDevice(runner, first.module, copies=first.copies)
         firsts = [candidates[members[0]] for members in groups.values()]
         images = [np.stack([candidates[at].image for at in some]) for some in groups.values()]
         tried = [(one.program, some) for one, some in zip(firsts, images, strict=True)]
@@ -275,6 +271,8 @@ class RunnerVerdicts:
                 for at, (member, verdict) in enumerate(zip(members, verdicts, strict=True)):
                     kinds[member] = verdict if results.ran[at] else results.failed.get(at)
         return kinds
+
+    return verdicts
 
 
 Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]

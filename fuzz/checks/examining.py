@@ -18,7 +18,7 @@ from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of, words_of
 from fuzz.diagnosis.scalar import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, named_after, subject_of
@@ -37,7 +37,7 @@ from fuzz.findings.verdicts import (
 )
 from fuzz.kinds import KINDS, Named, described
 from fuzz.runner import BeatingRunner, OpenRunner, open_runner
-from fuzz.shrinking import RunnerVerdicts, Verdicts, shrink
+from fuzz.shrinking import Verdicts, shrink, verdicts_by
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program
@@ -307,7 +307,7 @@ class Examiner:
             bucket=Bucket.of(kind, *found.instructions, condition=found.condition, message=said),
             subject=left,
             attempts=attempts,
-            culprit=found.name,
+            culprit=words_of(found),
         )
 
     def _replayed(
@@ -419,7 +419,7 @@ class Examiner:
             subject, other = smaller, self._culprit(kind, smaller)
             # What is left may show less than there was, and never is it another's name.
             if culprit is None or (
-                other is not None and (other.key == culprit.key or in_company(culprit))
+                other is not None and (key_of(other) == key_of(culprit) or in_company(culprit))
             ):
                 culprit = other
         else:
@@ -447,12 +447,12 @@ class Examiner:
     def _verdicts(self) -> Verdicts:
         """Return what judges smaller candidates, which have to be wrong where the finding was."""
         if self._parties is None:
-            return RunnerVerdicts(self._once)
-        bad = RunnerVerdicts(self._ready.runner)
+            return verdicts_by(self._once)
+        bad = verdicts_by(self._ready.runner)
         if not self._parties.right:
             return bad
         right = MemberRunner(self._parties.matrix.device, self._parties.right[0])
-        good = RunnerVerdicts(BeatingRunner(right, self._heartbeat.beat))
+        good = verdicts_by(BeatingRunner(right, self._heartbeat.beat))
         return lambda subjects: [
             None if there is not None else here
             for here, there in zip(bad(subjects), good(subjects), strict=True)

@@ -17,7 +17,7 @@ from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
 from fuzz.compilers.members import Built, BuiltVariant, Member
 from fuzz.diagnosis.culprit import shared_register_culprits
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import Bucket
@@ -256,7 +256,7 @@ class ProgramRounds(Rounds):
             culprits = shared_register_culprits(device, program, images, again)
         places: dict[tuple[Kind, str], list[int]] = {}
         for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
-            places.setdefault((kind, "" if culprit is None else culprit.key), []).append(place)
+            places.setdefault((kind, "" if culprit is None else key_of(culprit)), []).append(place)
         rest = len(wrong) + unseen - len(kinds)
         groups: list[_Group] = []
         for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import count, islice, product
 from typing import Any
 
@@ -25,6 +25,7 @@ from fuzz.diagnosis.experiments import (
     Witness,
     accumulating,
     arithmetic_of,
+    key_of,
     name_of_form,
     unit_of,
     wrong_alone,
@@ -131,7 +132,8 @@ def _otherwise(
     """Blame what the program is right without: element-wise steps, or branches and loops."""
 
     def right(steps: tuple[Step, ...]) -> bool:
-        return steps != program.steps and device.right(replace(program, steps=steps), image)
+        changed = replace(program, steps=steps)
+        return changed != program and device.all_right(changed, image[None])
 
     plain: dict[Site, tuple[Step, ...]] = {
         site: (replace(step, operation=Operation.COPY, constant=0),)
@@ -139,7 +141,7 @@ def _otherwise(
         if changes_elements(step)
     }
     controlled = any(step.blocks for step in walk(program.steps))
-    if not (plain or controlled) or device.right(program, image):
+    if not (plain or controlled) or device.all_right(program, image[None]):
         return None
     if right(edited(program.steps, plain)):
         return Culprit(instructions=(_ELEMENTWISE,))
@@ -243,18 +245,19 @@ C_IN_PLACE = "d in the registers of c"
 _ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
 """What is believed first of an image that several explain."""
 _Apart = frozenset[str]
+_Contents = Iterator[tuple[Place, NDArray[Any]]]  # what lies at some places
 
 
 def wrong_register_step(
     device: ExperimentDevice, program: Program, traced: Trace
 ) -> Culprit | None:
     """Find out which step on registers is wrong by itself; None if all are right."""
-    tried: dict[_Alone, list[Event]] = {}
+    met: dict[tuple[Straight, tuple[Buffer, ...]], list[Event]] = {}
     for event in traced.events:
         uses = event.step.uses
         # Of a fragment nobody knows in which lane an element of it stands.
         if uses and not any(use.is_fragment for use in uses):
-            tried.setdefault(_Alone.of(event.step, program), []).append(event)
+            met.setdefault(_renamed(event.step, program), []).append(event)
 
     def order(step: Step) -> tuple[int, ...]:
         """Return a key by which the plainest steps come first, and multiplications last."""
@@ -262,13 +265,13 @@ def wrong_register_step(
         accesses = bool(step.bytes_read or step.bytes_written)
         return multiplies(step), action, not accesses, step.stores
 
-    rest = iter(sorted(tried, key=lambda alone: order(alone.step)))
-    while some := [*islice(rest, _AT_ONCE)]:
-        there = device.results_of([(one.program, one.images(tried[one])) for one in some])
-        for alone, results in zip(some, there, strict=True):
+    rest = iter(sorted(met, key=lambda one: order(one[0])))
+    while some := [(_alone(*one), met[one]) for one in islice(rest, _AT_ONCE)]:
+        tried = [(alone.program, _images(alone, events)) for alone, events in some]
+        for (alone, events), results in zip(some, device.results_of(tried), strict=True):
             if results is not None and results.wrong.any():
                 # What is wrong in company may be right by itself.
-                found = alone.culprit(device, tried[alone])
+                found = _blamed(device, alone, *events)
                 if found is not None:
                     return found
     return None
@@ -284,116 +287,120 @@ class _Alone:
     """One step between plain loads and stores, each in a buffer of its own."""
 
     step: Straight
-    buffers: tuple[Buffer, ...] = ()  # memory that the step itself reads or writes
+    buffers: tuple[Buffer, ...]  # memory that the step itself reads or writes
+    loads: Mapping[Use, PlainAccess]  # what fills the registers that it reads
+    program: Program  # memory is filled, registers loaded, the step taken, and all of it kept
 
-    @staticmethod
-    def of(step: Straight, program: Program) -> _Alone:
-        """Return a step of a program alone, with operands that share registers as they do."""
-        names: dict[str, str] = {}
-        changes: dict[str, Any] = {use.field: text_of(use.registers) for use in step.uses}
-        if not any(listed(use.name) for use in step.uses):
-            for use in sorted(step.uses, key=lambda one: one.written):
-                names.setdefault(use.name, use.field)
-            changes = {use.field: names[use.name] for use in step.uses}
-        touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
-        return _Alone(step=step.changed(**changes), buffers=tuple(map(program.buffer, touched)))
 
-    @property
-    def program(self) -> Program:
-        """The program: memory is filled, registers loaded, the step taken, and all of it kept."""
-        before, after = list[Step](), list[Step]()
-        buffers = list(self.buffers)
-        for buffer in self.buffers:
-            if buffer.space == "shared":
-                here, there = Place(buffer=buffer.name), Place(buffer=_home(buffer))
-                buffers.append(replace(buffer, name=there.buffer, space="global"))
-                before += [Copy(source=there, destination=here, size=buffer.size), Barrier()]
-                after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
-        before += self._loads.values()
-        if self.step.writes is not None:
-            after.append(_access(self.step.writes))
-        buffers += buffers_of((*before, *after))
-        return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
+def _renamed(step: Straight, program: Program) -> tuple[Straight, tuple[Buffer, ...]]:
+    """Return a step with operands that share registers as they do, and the memory it touches."""
+    names: dict[str, str] = {}
+    changes: dict[str, Any] = {use.field: text_of(use.registers) for use in step.uses}
+    if not any(listed(use.name) for use in step.uses):
+        for use in sorted(step.uses, key=lambda one: one.written):
+            names.setdefault(use.name, use.field)
+        changes = {use.field: names[use.name] for use in step.uses}
+    touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
+    return step.changed(**changes), tuple(map(program.buffer, touched))
 
-    @cached_property
-    def _loads(self) -> dict[Use, PlainAccess]:
-        reads = {use.name: use for use in self.step.reads}.values()
-        # What is a vector by name is loaded whole, if no other operand lists registers of it.
-        apart = {one.bank for use in reads if listed(use.name) for one in use.registers}
-        whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
-        single = {
-            register: Use(
-                field=f"{register.bank}_{register.number}", name=f"{register}",
-                holds=Registers(registers=1, bits=register.bits),
-            )
-            for use in reads
-            for register in use.registers
-            if register.bank in apart
-        }  # fmt: skip
-        return {use: _access(use) for use in (*whole, *single.values())}
 
-    def images(self, events: Sequence[Event]) -> Images:
-        """Return images of the program: with what the step met, and behind them drawn ones."""
-        program, met = self.program, events[:_MET]
-        size = len(met) + _DRAWN, program.image_bytes
-        images = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
-        for number, image in enumerate(images):
-            contents = self._met(met[number]) if number < len(met) else self._drawn(number)
-            for place, values in contents:
-                start = position(program, place)
-                data = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-                image[start : start + len(data)] = data
-        return images
+def _alone(step: Straight, own: tuple[Buffer, ...] = ()) -> _Alone:
+    """Return a step by itself, and the program of it, with memory of its `own`."""
+    buffers, before, after = list(own), list[Step](), list[Step]()
+    for buffer in own:
+        if buffer.space == "shared":
+            here, there = Place(buffer=buffer.name), Place(buffer=_home(buffer))
+            buffers.append(replace(buffer, name=there.buffer, space="global"))
+            before += [Copy(source=there, destination=here, size=buffer.size), Barrier()]
+            after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
+    reads = {use.name: use for use in step.reads}.values()
+    # What is a vector by name is loaded whole, if no other operand lists registers of it.
+    apart = {one.bank for use in reads if listed(use.name) for one in use.registers}
+    whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
+    single = {
+        register: Use(
+            field=f"{register.bank}_{register.number}", name=f"{register}",
+            holds=Registers(registers=1, bits=register.bits),
+        )
+        for use in reads
+        for register in use.registers
+        if register.bank in apart
+    }  # fmt: skip
+    loads: dict[Use, PlainAccess] = {use: _access(use) for use in (*whole, *single.values())}
+    before += loads.values()
+    if step.writes is not None:
+        after.append(_access(step.writes))
+    buffers += buffers_of((*before, *after))
+    program = Program(buffers=tuple(buffers), steps=(*before, step, *after))
+    return _Alone(step=step, buffers=own, loads=loads, program=program)
 
-    def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
-        words = values.view(np.uint8).reshape(LANES, use.holds.registers, -1)
-        for load, access in self._loads.items():
-            if load.name == use.name:
-                yield access.place, values
-                return
-            for index, register in enumerate(use.registers):
-                if load.registers == (register,):
-                    yield access.place, words[:, index]
 
-    def _met(self, event: Event) -> Iterator[tuple[Place, NDArray[Any]]]:
-        for use in self.step.reads:
-            yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
-        # Of a plain load, registers are as they lay.
-        rows = event.result if is_plain_load(self.step) else event.inputs.get("rows")
-        if rows is not None:
-            spans = self.step.bytes_read
-            for span, row in zip(spans, rows.reshape(len(spans), -1), strict=True):
-                (buffer,) = self.buffers
-                yield Place(buffer=_home(buffer), offset=span.start), row
+def _images(alone: _Alone, events: Sequence[Event]) -> Images:
+    """Return images of the program: with what the step met, and behind them drawn ones."""
+    program, met = alone.program, events[:_MET]
+    size = len(met) + _DRAWN, program.image_bytes
+    images = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+    for number, image in enumerate(images):
+        contents = _met(alone, met[number]) if number < len(met) else _drawn(alone, number)
+        for place, values in contents:
+            start = position(program, place)
+            data = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+            image[start : start + len(data)] = data
+    return images
 
-    def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
-        for use in self.step.reads if multiplies_registers(self.step) else ():
-            form = self.step.form  # type: ignore[union-attr]
-            if use.field == "e":
-                noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
-                yield from self._filled(use, metadata_bytes(chunks_of(form))[noise])
-                continue
-            type_ = form.type(use.field)
-            shape = LANES, use.holds.words * 32 // type_.bits
-            random = np.random.default_rng([number, ord(use.field)])
-            elements = exact_elements(type_, shape, random, added=use.field == "c")
-            yield from self._filled(use, _joined(type_, elements))
 
-    def culprit(self, device: ExperimentDevice, events: Sequence[Event] = ()) -> Culprit | None:
-        """Blame the step if it is wrong on what it met, or on drawn contents."""
-        images, step = self.images(events), self.step
-        results = device.results(self.program, images)
-        if results is None or not results.wrong.any():
-            return None
-        name = name_of(step)
-        if accesses_rows(step) and step.memory.computed:
-            plain = replace(self, step=step.changed(computed=()))
-            name = ADDRESSES if device.all_right(plain.program, images) else name
-        if multiplies_registers(step) and not results.wrong[-_DRAWN:].any():
-            # Right where sums are exact.
-            name = f"{name} of {arithmetic_of(step.form)}"
-        witness = Witness(program=self.program, images=images[results.wrong])
-        return Culprit(instructions=(name,), witness=witness)
+def _filled(alone: _Alone, use: Use, values: NDArray[Any]) -> _Contents:
+    words = values.view(np.uint8).reshape(LANES, use.holds.registers, -1)
+    for load, access in alone.loads.items():
+        if load.name == use.name:
+            yield access.place, values
+            return
+        for index, register in enumerate(use.registers):
+            if load.registers == (register,):
+                yield access.place, words[:, index]
+
+
+def _met(alone: _Alone, event: Event) -> _Contents:
+    for use in alone.step.reads:
+        yield from _filled(alone, use, np.ascontiguousarray(event.inputs[use.field]))
+    # Of a plain load, registers are as they lay.
+    rows = event.result if is_plain_load(alone.step) else event.inputs.get("rows")
+    if rows is not None:
+        spans = alone.step.bytes_read
+        for span, row in zip(spans, rows.reshape(len(spans), -1), strict=True):
+            (buffer,) = alone.buffers
+            yield Place(buffer=_home(buffer), offset=span.start), row
+
+
+def _drawn(alone: _Alone, number: int) -> _Contents:
+    for use in alone.step.reads if multiplies_registers(alone.step) else ():
+        form = alone.step.form  # type: ignore[union-attr]
+        if use.field == "e":
+            noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
+            yield from _filled(alone, use, metadata_bytes(chunks_of(form))[noise])
+            continue
+        type_ = form.type(use.field)
+        shape = LANES, use.holds.words * 32 // type_.bits
+        random = np.random.default_rng([number, ord(use.field)])
+        elements = exact_elements(type_, shape, random, added=use.field == "c")
+        yield from _filled(alone, use, _joined(type_, elements))
+
+
+def _blamed(device: ExperimentDevice, alone: _Alone, *met: Event) -> Culprit | None:
+    """Blame a step if it is wrong on what it met, or on drawn contents."""
+    images, step = _images(alone, met), alone.step
+    results = device.results(alone.program, images)
+    if results is None or not results.wrong.any():
+        return None
+    name = name_of(step)
+    if accesses_rows(step) and step.memory.computed:
+        plain = _alone(step.changed(computed=()), alone.buffers)
+        name = ADDRESSES if device.all_right(plain.program, images) else name
+    if multiplies_registers(step) and not results.wrong[-_DRAWN:].any():
+        # Right where sums are exact.
+        name = f"{name} of {arithmetic_of(step.form)}"
+    witness = Witness(program=alone.program, images=images[results.wrong])
+    return Culprit(instructions=(name,), witness=witness)
 
 
 def _access(use: Use) -> Any:
@@ -424,7 +431,7 @@ def _copies(device: ExperimentDevice, program: Program) -> Culprit | None:
         place = Place(buffer="vector")
         step = PlainAccess(loads=loads, registers="registers", count=registers, place=place)
         buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * registers)
-        if (vector := _Alone(step=step, buffers=(buffer,)).culprit(device)) is not None:
+        if (vector := _blamed(device, _alone(step, (buffer,)))) is not None:
             return vector
     return found
 
@@ -500,10 +507,10 @@ def _right_alone(device: ExperimentDevice, form: Form | None) -> bool:
     assert form is not None
     known = device.remembered.right_alone
     if form.opcode not in known:
-        alone = _Alone(step=product_of(form))
-        found = (
-            wrong_alone(device, single_product(form), ()) if form.opaque else alone.culprit(device)
-        )
+        if form.opaque:
+            found = wrong_alone(device, single_product(form), ())
+        else:
+            found = _blamed(device, _alone(product_of(form)))
         known[form.opcode] = found is None
     return known[form.opcode]
 
@@ -541,7 +548,8 @@ def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
     )
     by_key: dict[str, tuple[Culprit, ...]] = {}
     for one in sorted(found, key=lambda one: _ORDER.index(one.condition)):
-        by_key[one.key] = (*by_key.get(one.key, ()), one)
+        key = key_of(one)
+        by_key[key] = (*by_key.get(key, ()), one)
     return by_key
 
 
@@ -553,7 +561,7 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
         ways = _conditions(step, program)
         if not multiplies(step) or not ways:
             continue
-        apart = [way for way in ways if _culprit(step.form, way).key in keys]
+        apart = [way for way in ways if key_of(_culprit(step.form, way)) in keys]
         fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
         if fields:
             uses = [use for use in step.uses if use.field in fields]

@@ -78,15 +78,15 @@ class Culprit:
     witness: Witness | None = field(default=None, compare=False)
     """A program of nothing but what it takes to see it."""
 
-    @property
-    def name(self) -> str:
-        """The instructions in a line."""
-        return " and ".join(self.instructions)
 
-    @property
-    def key(self) -> str:
-        """What findings of one cause have in common."""
-        return f"{self.name}/{self.condition}" if self.condition else self.name
+def words_of(culprit: Culprit) -> str:
+    """Return the instructions in a line."""
+    return " and ".join(culprit.instructions)
+
+
+def key_of(culprit: Culprit) -> str:
+    """Return what findings of one cause have in common."""
+    return "/".join(filter(None, (words_of(culprit), culprit.condition)))
 
 
 @dataclass(kw_only=True)
@@ -202,10 +202,6 @@ class ExperimentDevice:
         """Run a program; return it with the images that are wrong, None where none is known."""
         return self.witnesses([(program, images)])[0]
 
-    def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
-        """Whether a program comes out right on an image; False if it cannot be asked."""
-        return self.all_right(program, image[None])
-
     def all_right(self, program: Program, images: Images) -> bool:
         """Whether a program comes out right on all images; False if it cannot be asked."""
         results = self.results(program, images)
@@ -238,9 +234,7 @@ def unit_of(form: Form) -> str:
 
 def arithmetic_of(form: Form) -> str:
     """Name the arithmetic of a multiplication: types that are computed with in one way."""
-    if form.a_type.name in _UNITS:
-        return _UNITS[form.a_type.name]
-    return "floats" if form.a_type.is_float else "integers"
+    return _UNITS.get(form.a_type.name, "floats" if form.a_type.is_float else "integers")
 
 
 # A multiplication of fragments
@@ -271,9 +265,8 @@ def wrong_alone(
         # Zero takes the other operand out of a product with .and alone.
         form = base.form.varied(op="and")
         if is_available(form, device.module):
-            multiply = replace(base.multiply, form=form)
-            found = wrong_alone(device, replace(base, multiply=multiply), contents)
-            if found is not None:
+            anded = replace(base, multiply=replace(base.multiply, form=form))
+            if (found := wrong_alone(device, anded, contents)) is not None:
                 return found
     if len(contents) > _MET:
         images = np.stack([image_of(base.program, some) for some in contents])

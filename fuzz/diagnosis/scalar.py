@@ -81,8 +81,8 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
     for event in traced.events:
         code = _code_of(event.step)
         if code is not None:
-            found = _wrong_alone(device, alone(code, event.inputs.get("source", _NOTHING)))
-            if found is not None:
+            example = alone(code, event.inputs.get("source", _NOTHING))
+            if (found := _wrong_alone(device, example)) is not None:
                 return found
     return None
 
@@ -124,12 +124,11 @@ def refused_code(
 
 
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
-    if device.right(example.program, example.image):
+    if device.all_right(example.program, example.image[None]):
         return None
     (step,) = filter(is_lane_code, example.program.steps)
     there = list(islice(taken(step, _inputs(example)[None]), _MOST_TRIED))
-    found = _wrong_part(device, step, there)
-    if found is not None:
+    if (found := _wrong_part(device, step, there)) is not None:
         return found
     shown = Witness(program=example.program, images=example.image[None])
     if sum(1 for _ in every(step.code)) > _SMALL:

@@ -32,7 +32,7 @@ from corpus import (
 from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, RIGHT, WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
-from fuzz.diagnosis.experiments import CODE, Culprit
+from fuzz.diagnosis.experiments import CODE, Culprit, words_of
 from fuzz.findings.families import Bucket, bucket_of_culprit
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.verdicts import (
@@ -105,7 +105,7 @@ def named_after(evidence: Evidence, culprit: Culprit | None, *, builds: str = ""
     if culprit is None or culprit.instructions == (CODE,):
         return evidence
     bucket = bucket_of_culprit(evidence.kind, culprit, builds)
-    return replace(evidence, bucket=bucket, culprit=culprit.name)
+    return replace(evidence, bucket=bucket, culprit=words_of(culprit))
 
 
 def _results(attempts: Iterable[Attempt]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:

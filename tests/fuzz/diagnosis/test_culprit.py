@@ -19,10 +19,10 @@ from fuzz.diagnosis.culprit import (
     culprit_of,
     shared_register_culprits,
 )
-from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered
+from fuzz.diagnosis.experiments import IN_PLACE, Culprit, ExperimentDevice, Remembered, key_of
 from fuzz.findings.verdicts import Subject
 from fuzz.runner import RunnerChoice, opened
-from fuzz.shrinking import RunnerVerdicts, shrink
+from fuzz.shrinking import shrink, verdicts_by
 from oracle.isa.forms import Form
 from oracle.isa.lookup import ACCESS_FORMS, mma_form, mma_sync_form
 from oracle.isa.lookup import FORMS as ISA
@@ -84,7 +84,7 @@ def culprits(runner, name: str, count: int, seed: int = 7) -> set[str]:
         device = ExperimentDevice(runner, emit(program, module=MODULE))
         culprit = culprit_of(device, program, image)
         assert culprit is not None
-        found.add(culprit.key)
+        found.add(key_of(culprit))
     return found
 
 
@@ -187,7 +187,7 @@ def named(program: Program, *passes: Callable[[str], str], module: Module = MODU
     runner = RewritingRunner(SimulatedRunner("sm_90"), [*passes])
     device = ExperimentDevice(runner, emit(program, module=module))
     image = drawn_image(program)
-    assert not device.right(program, image)
+    assert not device.all_right(program, image[None])
     culprit = culprit_of(device, program, image)
     assert culprit is not None
     return culprit
@@ -197,7 +197,7 @@ def named(program: Program, *passes: Callable[[str], str], module: Module = MODU
 def test_d_in_the_registers_of_a_multiplicand_is_believed_if_d_elsewhere_is_right(
     program: Callable[[], Program],
 ) -> None:
-    assert named(program(), overwriting).key == f"wmma.mma of f16/{IN_PLACE}"
+    assert key_of(named(program(), overwriting)) == f"wmma.mma of f16/{IN_PLACE}"
 
 
 def sharing(form: Form, d: str) -> Program:
@@ -280,10 +280,10 @@ def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
     broken = RewritingRunner(SimulatedRunner("sm_90"), [expanding(disturbs)])
     device = ExperimentDevice(broken, emit(program, module=module))
     image = small_numbers(program, form)
-    assert not device.right(program, image)
+    assert not device.all_right(program, image[None])
     culprit = culprit_of(device, program, image)
     assert culprit is not None
-    assert culprit.key == key
+    assert key_of(culprit) == key
     # Not by how the program looks.
     sound = ExperimentDevice(SimulatedRunner("sm_90"), emit(program, module=module))
     assert culprit_of(sound, program, image) is None
@@ -359,7 +359,7 @@ def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None
     again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
     told = "wmma.mma and wmma.load/beside other steps only"
-    assert named(program, third_result_moved).key == told
+    assert key_of(named(program, third_result_moved)) == told
 
 
 def rows_turned(ptx: str) -> str:
@@ -379,7 +379,7 @@ def test_every_store_of_a_result_is_tried() -> None:
         buffers=(*base.program.buffers, replace(base.program.buffer("d"), name="turned")),
         steps=(*loads, multiply, right, turned),
     )
-    assert named(program, rows_turned).key == "wmma.store"
+    assert key_of(named(program, rows_turned)) == "wmma.store"
 
 
 def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
@@ -392,7 +392,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
     device = ExperimentDevice(both, emit(program, module=MODULE))
     image = drawn_image(program)
-    assert not device.right(program, image)
+    assert not device.all_right(program, image[None])
     assert culprit_of(device, program, image) is None
 
 
@@ -426,7 +426,7 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
         subject = Subject(
             module=emit(witness, module=MODULE), program=witness, image=culprit.witness.images[0]
         )
-        shrunk = shrink(subject, RunnerVerdicts(ready), wanted=Kind.VIOLATION)
+        shrunk = shrink(subject, verdicts_by(ready.runner), wanted=Kind.VIOLATION)
     assert shrunk.status is ShrinkStatus.COMPLETE
     (stored,) = (step for step in shrunk.subject.program.steps if stores_rows(step))
     assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)

@@ -12,10 +12,10 @@ from repro_cases import half, multiplication
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.diagnosis.experiments import ExperimentDevice, words_of
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from fuzz.shrinking import RunnerVerdicts, shrink
+from fuzz.shrinking import shrink, verdicts_by
 from runners.emission import emit
 from runners.foreign import RewritingRunner
 
@@ -52,8 +52,8 @@ def test_it_is_named_after_the_instruction_and_made_smaller(ready: OpenRunner) -
     device = ExperimentDevice(ready.runner, SUBJECT.module)
     culprit = culprit_of(device, SUBJECT.program, SUBJECT.image)
     assert culprit is not None
-    assert culprit.name == "wmma.mma"
-    shrunk = shrink(SUBJECT, RunnerVerdicts(ready), wanted=Kind.DIVERGENCE)
+    assert words_of(culprit) == "wmma.mma"
+    shrunk = shrink(SUBJECT, verdicts_by(ready.runner), wanted=Kind.DIVERGENCE)
     assert shrunk.status is ShrinkStatus.COMPLETE
     assert shrunk.tried > 1
     assert not shrunk.subject.image.any()

@@ -13,7 +13,7 @@ from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.verdicts import Subject
-from fuzz.shrinking import RunnerVerdicts, Trials, shrink
+from fuzz.shrinking import Trials, shrink, verdicts_by
 from oracle.program.program import walk
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Trouble
 from runners.simulated_runner import SimulatedRunner
@@ -116,7 +116,7 @@ def test_of_images_that_are_run_together_only_those_that_fail_are_wrong(subject:
                 return Failure(trouble=Trouble.LAUNCH_FAILURE, message="a trap")
             return super().run(compiled, images, entry=entry)
 
-    verdicts = RunnerVerdicts(Trapping(SimulatedRunner("sm_90")))
+    verdicts = verdicts_by(Trapping(SimulatedRunner("sm_90")))
     for some, wanted in (
         (images, [None, None, None, Kind.LAUNCH_FAILURE]),
         (images[3:], [Kind.LAUNCH_FAILURE]),

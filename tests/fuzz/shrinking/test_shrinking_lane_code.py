@@ -12,10 +12,10 @@ import pytest
 
 from corpus import Kind
 from fuzz.diagnosis.culprit import culprit_of, in_company
-from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.diagnosis.experiments import ExperimentDevice, key_of
 from fuzz.findings.families import look_of
 from fuzz.findings.verdicts import Subject, attempt
-from fuzz.shrinking import RunnerVerdicts, shrink
+from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
@@ -78,12 +78,12 @@ def wrong(runner: Rewriting, strategy: object, keys: range) -> Iterator[Subject]
                 yield one
 
 
-def key_of(runner: Rewriting, program: Program, image: np.ndarray) -> str:
+def key_named(runner: Rewriting, program: Program, image: np.ndarray) -> str:
     """What is named of a program."""
     device = ExperimentDevice(runner, emit(program, module=MODULE))
     culprit = culprit_of(device, program, image)
     assert culprit is not None
-    return culprit.key
+    return key_of(culprit)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
 ) -> None:
     runner = Rewriting(pattern, other)
     subject = next(wrong(runner, strategy, range(10_000)))
-    small = shrink(subject, RunnerVerdicts(runner), wanted=Kind.VIOLATION, seconds=300).subject
+    small = shrink(subject, verdicts_by(runner), wanted=Kind.VIOLATION, seconds=300).subject
     steps = [*walk(small.program.steps)]
     code = [one for step in steps if isinstance(step, LaneCode) for one in every(step.code)]
     # Rows are copied to shared memory first, with a barrier.
@@ -121,7 +121,7 @@ def test_a_wrong_instruction_is_left_with_little_around_it(
     device = ExperimentDevice(runner, small.module)
     culprit = culprit_of(device, small.program, small.image)
     assert culprit is not None
-    assert culprit.key == name
+    assert key_of(culprit) == name
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
     inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
     inputs[::5, 1] = 8
     example = alone(step, inputs)
-    assert key_of(runner, example.program, example.image) == name
+    assert key_named(runner, example.program, example.image) == name
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_what_is_wrong_together_is_named_in_code_of_64_bits(
     runner = Rewriting(pattern, other)
     step = LaneCode(source="x", count=1, bits=64, destination="y", results=("d1",), code=code)
     example = alone(step, np.full((32, 2), 0xFFFF_FFFF, np.uint32))
-    assert key_of(runner, example.program, example.image) == name
+    assert key_named(runner, example.program, example.image) == name
 
 
 COMPARED, THREE, FIVE, MIXED = (
@@ -301,7 +301,7 @@ def test_what_is_wrong_together_is_named_by_the_loop(
 ) -> None:
     step = LaneCode(source="x", count=1, destination="y", results=("r1",), code=code)
     example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
-    assert key_of(Rewriting(pattern, other), example.program, example.image) == name
+    assert key_named(Rewriting(pattern, other), example.program, example.image) == name
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:
@@ -329,7 +329,7 @@ def test_a_product_that_is_right_with_the_same_multiplicands_loaded_is_named_wit
     subject = next(wrong(runner, BEFORE, range(1000)))
     culprit = culprit_of(ExperimentDevice(runner, subject.module), subject.program, subject.image)
     assert culprit is not None
-    assert re.fullmatch(r"mma\.sync of .*/multiplicands that scalar code computes", culprit.key)
+    assert re.fullmatch(r"mma\.sync of .*/multiplicands that scalar code computes", key_of(culprit))
     assert in_company(culprit)
 
 

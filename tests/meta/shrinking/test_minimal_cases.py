@@ -9,7 +9,7 @@ from fault_cases import runner_and_case, with_zeros, without_steps
 
 from corpus import ShrinkStatus
 from fuzz.findings.verdicts import attempt
-from fuzz.shrinking import RunnerVerdicts, shrink
+from fuzz.shrinking import shrink, verdicts_by
 from oracle.program.program import walk
 from oracle.program.steps import multiplies_fragments
 from runners.faults import CATALOGUE, Fault, by_name
@@ -62,7 +62,7 @@ def check(fault: Fault, seed: int) -> None:
     if found is None:
         pytest.skip(f"no case of {fault.name} in a few rounds")
     runner, subject, kind = found
-    result = shrink(subject, RunnerVerdicts(runner), wanted=kind, seconds=120)
+    result = shrink(subject, verdicts_by(runner), wanted=kind, seconds=120)
     assert result.status is ShrinkStatus.COMPLETE
     subject = result.subject
     assert attempt(runner, subject).kind is kind
