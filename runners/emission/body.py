@@ -22,7 +22,15 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
 )
-from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Use, Word
+from oracle.program.operands import (
+    IMAGE_ALIGNMENT,
+    WITH_CONSTANT,
+    Operation,
+    Place,
+    Uniform,
+    Use,
+    Word,
+)
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
@@ -352,7 +360,7 @@ class Body:
         """Return the instruction of an element-wise operation, for one register (9.7.14.4.1)."""
         type_, operation, bits = step.matrix.type, step.operation, step.matrix.register_bits
         opcode, constant = f"{operation}.b{bits}", None
-        if operation.takes_constant:
+        if operation in WITH_CONSTANT:
             constant = replicated(step.constant, type_.bits, bits)
         if (type_.name, operation) in _ARITHMETIC:
             opcode = _ARITHMETIC[type_.name, operation]
