@@ -31,6 +31,7 @@ from strategies.programs.builder import (
     LiveValue,
     Region,
     fitting,
+    matrix_of,
     operand_of,
 )
 from strategies.programs.code_around import computed_rows
@@ -133,7 +134,7 @@ def load(
 
 def store(builder: Builder, value: LiveValue, over: Region | None = None) -> None:
     """Append a store of an accumulator; some go over its C, where that was loaded."""
-    matrix = replace(value.matrix, operand="d")
+    matrix = replace(matrix_of(value), operand="d")
     dice, wanted = builder.dice(), builder.form
     layout = dice.one_of(("row", "col"))
     if _is_of(wanted, matrix):  # in the place that it asks for

@@ -229,11 +229,11 @@ class LiveValue:
     pins: int = 0  # Multiplications that are planned to use a fragment
     region: Region | None = None  # Where it was loaded, or the C of which it was made
 
-    @property
-    def matrix(self) -> Matrix:
-        """The matrix of a fragment; accumulators are operand "c"."""
-        assert isinstance(self.holds, Fragment)
-        return self.holds.matrix
+
+def matrix_of(value: LiveValue) -> Matrix:
+    """Return the matrix of a fragment; accumulators are operand "c"."""
+    assert isinstance(value.holds, Fragment)
+    return value.holds.matrix
 
 
 @dataclass(kw_only=True)

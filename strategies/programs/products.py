@@ -49,6 +49,7 @@ from strategies.programs.builder import (
     Dice,
     LiveValue,
     asked_operations,
+    matrix_of,
     operand_of,
 )
 from strategies.programs.code_around import computed, in_lanes
@@ -170,7 +171,7 @@ def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         if value.used and not builder.asked.isdisjoint(_REUSED):
             continue
         drawn = dice.once_in(_CHANGED_IN)
-        asked = operand != "c" and _wants_change(builder, value.matrix)
+        asked = operand != "c" and _wants_change(builder, matrix_of(value))
         if value.pins == 1 and (drawn or asked):
             made[operand] = change(builder, value, builder.dice())
             value.pins, made[operand].pins = 0, 1
@@ -331,17 +332,18 @@ def _wants_change(builder: Builder, matrix: Matrix) -> bool:
 
 def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
     """Append an element-wise operation on a fragment; return what the result stands in."""
-    type_ = value.matrix.type
+    matrix = matrix_of(value)
+    type_ = matrix.type
     allowed = operations(type_)
     drawn = dice.one_of(allowed)
     operation = next((one for one in asked_operations(builder) if one in allowed), drawn)
-    builder.take(OF_OPERATION[operation], _of_operand(value.matrix))
-    pending = value.matrix.operand == "c"
+    builder.take(OF_OPERATION[operation], _of_operand(matrix))
+    pending = matrix.operand == "c"
     elsewhere = dice.once_in(4)
     destination = builder.name(value.name.rstrip("0123456789")) if elsewhere else value.name
     builder.add(
         Elementwise(
-            operation=operation, matrix=value.matrix, source=value.name, destination=destination,
+            operation=operation, matrix=matrix, source=value.name, destination=destination,
             constant=_constant(operation, type_, dice),
         )
     )  # fmt: skip
