@@ -22,15 +22,7 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
 )
-from oracle.program.operands import (
-    IMAGE_ALIGNMENT,
-    WITH_CONSTANT,
-    Operation,
-    Place,
-    Uniform,
-    Use,
-    Word,
-)
+from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform, Use
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
@@ -379,14 +371,14 @@ class Body:
 
     def _uniform(self, value: Uniform) -> str:
         register = self.scratch("b32")
-        if isinstance(value, Word):
+        if isinstance(value, int):
+            self.add(f"mov.b32 {register}, {value}")
+        else:
             operand = self._address(value.place, "global")
             self.add(
                 f"ld.{self.image_space}.b32 {register}, {operand}",
                 f"and.b32 {register}, {register}, {value.mask:#x}",
             )
-        else:
-            self.add(f"mov.b32 {register}, {value}")
         return register
 
     def _copy(self, piece: Piece) -> None:
