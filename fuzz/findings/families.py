@@ -26,7 +26,7 @@ from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
-from oracle.program.lane_code import Assign, LaneCode, every
+from oracle.program.lane_code import Assign, LaneCode, every, row_of
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
@@ -179,7 +179,7 @@ _OUTSIDE = "writes outside of its result"
 def _last_writers(step: LaneCode) -> tuple[str, ...]:
     """Return for each result of code the instruction that wrote it last in the text."""
     writers = {
-        name: one.row.family
+        name: row_of(one).family
         for one in every(step.code)
         if isinstance(one, Assign)
         for name in one.destinations

@@ -21,7 +21,7 @@ from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
 from oracle.program import lane_code, steps
-from oracle.program.lane_code import Repeat, Statement, Taken
+from oracle.program.lane_code import Mask, Repeat, Statement, Taken
 from oracle.program.operands import Place, Register, Use
 from oracle.program.program import Program, check_defined, check_images, position
 from oracle.program.steps import Straight
@@ -285,10 +285,6 @@ def _patterns(values: NDArray[Any], fmt: Format) -> list[int]:
     return [int(value) & ((1 << fmt.bits) - 1) for value in values]
 
 
-Mask = NDArray[np.bool_]
-"""Lanes, bool (32,)."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
     """One instruction on the way to a value."""
@@ -414,7 +410,7 @@ def _needed(
         came = taken.came[0]
         match one:
             case lane_code.Assign():
-                row = one.row
+                row = lane_code.row_of(one)
                 names = (*one.destinations, *(["carry"] if row.carry_out else []))
                 wanted = np.logical_or.reduce([need[name] for name in names]) & came
                 done = wanted & taken.lanes[0]

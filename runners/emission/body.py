@@ -21,6 +21,7 @@ from oracle.program.lane_code import (
     Repeat,
     Statement,
     class_of,
+    row_of,
 )
 from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform, Use
 from oracle.program.operations import Elementwise, Scalar
@@ -455,7 +456,7 @@ class Body:
                     self.add(f"bra {loop[statement.turn]}", guard=guard)
 
     def _assign(self, statement: Assign) -> None:
-        row, sources = statement.row, []
+        row, sources = row_of(statement), []
         for index, source in enumerate(statement.sources):
             if isinstance(source, str):
                 sources.append(self._named(source))
