@@ -323,7 +323,7 @@ class _Alone:
         whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
         single = {
             register: Use(
-                field=f"{register.bank}_{register.number}", name=f"{register}",
+                field=f"{register.bank}_{register.number}", name=text_of([register]),
                 holds=Registers(registers=1, bits=register.bits),
             )
             for use in reads

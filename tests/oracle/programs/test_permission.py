@@ -17,7 +17,7 @@ from oracle.execution.tracing import trace, writer_of
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form, Format
 from oracle.models import model_for
-from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operands import WITH_CONSTANT, Buffer, Operation, Place, Word
 from oracle.program.operations import FLOATS, Elementwise, pack_registers
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Op, Step, plain_load, plain_store
@@ -283,7 +283,7 @@ def test_elementwise_operations_act_on_both_bounds(
     operation: Operation, constant: float, expected: object
 ) -> None:
     assert callable(expected)
-    bits = int(np.float32(constant).view(np.uint32)) if operation.takes_constant else 0
+    bits = int(np.float32(constant).view(np.uint32)) if operation in WITH_CONSTANT else 0
     step = Elementwise(
         operation=operation, matrix=FORM.matrix("c"), source="d", destination="d", constant=bits
     )
