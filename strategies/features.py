@@ -15,6 +15,7 @@ from typing import assert_never
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
+from oracle.program import lane_code
 from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
 from oracle.program.operands import (
@@ -325,7 +326,8 @@ def _repeats(use: Use) -> bool:
 def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
     for one in every(step.code):
         match one:
-            case Assign(guard=guard, row=row):
+            case Assign(guard=guard):
+                row = lane_code.row_of(one)
                 if row.family in OF_SCALAR:
                     yield OF_SCALAR[row.family]
                 found = {Has.GUARD: guard != "", Has.CARRY: row.carry_in, Has.CROSSING: row.warp}

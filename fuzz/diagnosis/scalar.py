@@ -34,6 +34,7 @@ from oracle.program.lane_code import (
     every,
     most_of,
     read_by,
+    row_of,
     taken,
 )
 from oracle.program.program import Program, walk
@@ -105,7 +106,7 @@ def refused_code(
         smaller: Example | None = (whole := alone(code, _NOTHING))
         if not refuses(whole.program):
             continue
-        rows = dict.fromkeys(one.row for one in every(code.code) if isinstance(one, Assign))
+        rows = dict.fromkeys(row_of(one) for one in every(code.code) if isinstance(one, Assign))
         # What brings registers in and out of a trial may be what is refused.
         for row in sorted(rows, key=lambda row: row.opcode not in _HELPERS):
             bare = _drawn(row)[0].example()
@@ -231,7 +232,7 @@ def _hidden(code: Code) -> Code:
 
     def change(one: Statement) -> Iterable[Statement]:
         if isinstance(one, Assign):
-            read = zip(one.sources, one.row.sources, _may_be_registers(one), strict=True)
+            read = zip(one.sources, row_of(one).sources, _may_be_registers(one), strict=True)
             sources = (
                 register(source, kind) if isinstance(source, int) and may else source
                 for source, kind, may in read
@@ -268,7 +269,7 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
     for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
         out = tuple(f"r{next(numbers)}" for _ in range(_words_of(source)))
         first += [_assign("add.s32", each, ZERO, 0) for each in out]
-        settling = f"max.NaN.{one.row.numbers}"
+        settling = f"max.NaN.{row_of(one).numbers}"
         number = source[0] == "r" and settling in SCALARS
         here += [_assign(settling, *out, source, source)] if number else _brought_out(source, out)
         if wide:
@@ -341,7 +342,7 @@ def _wrong_part(
 ) -> Culprit | None:
     met: dict[tuple[object, ...], tuple[Assign, list[Taken]]] = {}
     for one, times in there:
-        if not one.row.carry_in:
+        if not row_of(one).carry_in:
             constants = tuple(each for each in one.sources if isinstance(each, int))
             key = one.opcode, one.guard[:1], constants
             met.setdefault(key, (one, []))[1].extend(times[:_MOST_TIMES])
@@ -397,7 +398,7 @@ def _wrong_instruction(
     constant = any(isinstance(each, int) and may for each, may in known)
     constant = constant and _each_wrong(device, [loaded]) == [None]
     conditions = [f"under {PREDICATE}"] * guarded + [_CONSTANTS] * constant
-    names = _all_alike(device, one.row, one.guard if guarded else "")
+    names = _all_alike(device, row_of(one), one.guard if guarded else "")
     return Culprit(instructions=names, condition=", ".join(conditions))
 
 
@@ -444,7 +445,7 @@ def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> 
 def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: bool = False) -> Trial:
     """Return a trial of an instruction."""
     trial = Trial()
-    may, kinds = _may_be_registers(one), one.row.sources
+    may, kinds = _may_be_registers(one), row_of(one).sources
     sources = tuple(
         source
         if isinstance(source, int) and not (loaded and may[index])
@@ -461,7 +462,7 @@ def _instruction(one: Assign, time: Taken, *, guarded: bool = False, loaded: boo
                 ~held[0] if kind == "pred" else held[0] ^ held.dtype.type(_MIXED & most_of(kind)),
                 kind,
             )
-            for held, kind in zip(time.results, one.row.destinations, strict=False)
+            for held, kind in zip(time.results, row_of(one).destinations, strict=False)
         ]
         guard = "!" * one.guard.startswith("!") + trial.given(_ODD, "pred")
     # NaNs whose bits PTX leaves open are no fault.
@@ -516,8 +517,8 @@ def _brought_out(name: str, into: tuple[str, ...]) -> list[Assign]:
 
 def _may_be_registers(one: Assign) -> list[bool]:
     """Return of each source whether it may be a register: not a constant that is required."""
-    at = one.row.immediates
+    at = row_of(one).immediates
     return [
         kind != "pred" and not (index in at and at[index].required)
-        for index, kind in enumerate(one.row.sources)
+        for index, kind in enumerate(row_of(one).sources)
     ]

@@ -39,7 +39,7 @@ from fuzz.output import counted, typed
 from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import INSTRUCTIONS
-from oracle.program.lane_code import Assign
+from oracle.program.lane_code import Assign, row_of
 from oracle.program.steps import multiplies
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
@@ -177,7 +177,7 @@ def _gives(way: ValueWay) -> str:
 def _is_exact(way: ValueWay) -> bool:
     """Whether nothing that the value depends on leaves it open: no sum, no bits of a NaN."""
     taken = [link.taken.statement for link in way.links if link.taken is not None]
-    rows = [one.row for one in taken if isinstance(one, Assign)]
+    rows = [row_of(one) for one in taken if isinstance(one, Assign)]
     sums = any(multiplies(link.event.step) for link in way.links)
     return not (sums or any(row.nan or row.defined is not None for row in rows))
 
@@ -194,7 +194,7 @@ def _said(way: ValueWay) -> Iterator[str]:
     for at in sorted(way.guilty):
         taken, form = way.links[at].taken, way.links[at].event.step.instruction
         if taken is not None and isinstance(taken.statement, Assign):
-            row = taken.statement.row
+            row = row_of(taken.statement)
             texts[f"{row.opcode} ({ISA}, {row.section}): {row.says}"] = None
         elif taken is not None:
             texts[_BRANCH] = None

@@ -27,7 +27,7 @@ from fuzz.findings.verdicts import Difference, Subject, differences
 from fuzz.kinds import is_provisional
 from oracle.bounds.permission import Bound, allowed_bytes, bounds_of, permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace
+from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace, writer_of
 from oracle.isa.forms import FORMATS, Format
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.lane_code import (
@@ -40,6 +40,7 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
     read_by,
+    row_of,
 )
 from oracle.program.operands import Register, Use, overlaps
 from oracle.program.operations import Scalar
@@ -137,7 +138,7 @@ class ValueFacts:
     @cached_property
     def written(self) -> Written | None:
         """The step that wrote the byte that is shown; None if none is."""
-        return None if self.shown is None else self.trace.writer(self.shown.byte)
+        return None if self.shown is None else writer_of(self.trace, self.shown.byte)
 
     @cached_property
     def _permission(self) -> Any:
@@ -301,7 +302,7 @@ class ValueWay:
         match one:
             case Assign():
                 guard = f"@{self._name(event, one.guard)} " if one.guard else ""
-                words = one.row.text(
+                words = row_of(one).text(
                     [self._name(event, name) for name in one.destinations],
                     [self._name(event, source) for source in one.sources],
                 )
@@ -334,7 +335,7 @@ class ValueWay:
                 shown(int(made[0][lane]), _bits(class_of(name)), self._types[number, name])
                 for name, made in zip(one.destinations, taken.results, strict=False)
             ]
-            if one.row.carry_out:
+            if row_of(one).carry_out:
                 parts.append(f"CC.CF {notation(taken.results[-1][0][lane], 'pred')}")
             return ", ".join(parts)
         if isinstance(one, Repeat):
@@ -345,11 +346,12 @@ class ValueWay:
         """Return the notation of a destination: its own type, or that of what reads it."""
         if class_of(name) == "pred":
             return "pred"
-        own = one.row.result_type if name == one.destinations[0] else class_of(name)
+        row, first = row_of(one), str(one.sources[0]) if one.sources else ""
+        own = row.result_type if name == one.destinations[0] else class_of(name)
         if not is_plain(own):
             return own
-        known = self._types.get((event.number, str(one.sources[0]))) if one.sources else None
-        if known and one.row.family == "mov" and class_of(str(one.sources[0])) == class_of(name):
+        known = self._types.get((event.number, first))
+        if known and row.family == "mov" and class_of(first) == class_of(name):
             return known
         return self._consumer_type(at, event, name) or own
 
@@ -359,19 +361,19 @@ class ValueWay:
             one = link.taken.statement if link.taken is not None else None
             if link.event is not event or not isinstance(one, Assign):
                 continue
-            if name in one.sources and one.row.family not in ("selp", "slct", "mov"):
-                return "" if is_plain(one.row.source_type) else one.row.source_type
+            if name in one.sources and row_of(one).family not in ("selp", "slct", "mov"):
+                return "" if is_plain(row_of(one).source_type) else row_of(one).source_type
             if name in one.destinations and not one.guard:
                 return ""
         return ""
 
     def _read_as(self, link: Link, one: Assign) -> str:
-        taken, type_, notes = link.taken, one.row.source_type, list[str]()
+        taken, type_, notes = link.taken, row_of(one).source_type, list[str]()
         assert taken is not None
         lane = self.lanes[0]
         for name, source in zip(one.sources, taken.sources, strict=False):
             kind = "b32" if isinstance(name, int) else class_of(name)
-            if one.row.warp and isinstance(name, str) and kind != "pred":
+            if row_of(one).warp and isinstance(name, str) and kind != "pred":
                 values = by_lanes(source[0], _bits(kind))
                 notes.append(f"{self._name(link.event, name)} is {values}")
                 continue

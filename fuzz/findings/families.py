@@ -22,11 +22,11 @@ from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
 from fuzz.kinds import KILLS, described, is_provisional, sentence, what_is_wrong
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import maker_of, producer_of, trace, writer_of
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
-from oracle.program.lane_code import Assign, LaneCode, every
+from oracle.program.lane_code import Assign, LaneCode, every, row_of
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
@@ -146,14 +146,13 @@ def look_of(
     """
     traced = trace(program, images[0], target=target)
     found = differences(program, expected[0], actual[0])
-    written = filter(None, (traced.writer(one.byte) for one in found))
+    written = filter(None, (writer_of(traced, one.byte) for one in found))
     scalar, behind = "", False
     if (first := next(written, None)) is not None:
         (stored,) = first.event.step.reads
-        maker = traced.maker(first.event, stored.name)
-        code = None if maker is None else maker.step
+        code = getattr(maker_of(traced, first.event, stored.name), "step", None)
         scalar = _last_writers(code)[first.column] if is_lane_code(code) else ""
-        producers = map(traced.producer, chain([first], written))
+        producers = (producer_of(traced, one) for one in chain([first], written))
         made = (one.step.form for one in producers if one and is_producer(one.step))
         form = next(made, None) or form
         behind = any(
@@ -179,7 +178,7 @@ _OUTSIDE = "writes outside of its result"
 def _last_writers(step: LaneCode) -> tuple[str, ...]:
     """Return for each result of code the instruction that wrote it last in the text."""
     writers = {
-        name: one.row.family
+        name: row_of(one).family
         for one in every(step.code)
         if isinstance(one, Assign)
         for name in one.destinations

@@ -66,10 +66,10 @@ class Assign:
     guard: str = ""
     """A predicate, such as "p0" or "!p0"; "": none."""
 
-    @property
-    def row(self) -> ScalarInstruction:
-        """What there is to know of the instruction."""
-        return SCALARS[self.opcode]
+
+def row_of(assign: Assign) -> ScalarInstruction:
+    """Return what there is to know of an instruction."""
+    return SCALARS[assign.opcode]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +98,6 @@ class Repeat:
     skipped: int = 0
     """Statements of the body that those lanes leave out in that turn."""
     body: tuple[Statement, ...]
-
-    @property
-    def turns(self) -> int:
-        """Most turns that a lane takes."""
-        return max(1, self.count if isinstance(self.count, int) else self.mask)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +181,17 @@ def with_another(
     return tuple(made)
 
 
+def most_turns(statement: Statement) -> int:
+    """Return how often a lane takes what is inside a statement at most; at least 1."""
+    if not isinstance(statement, Repeat):
+        return 1
+    return max(1, statement.count if isinstance(statement.count, int) else statement.mask)
+
+
 def statements_taken(statements: Sequence[Statement]) -> int:
     """Return the most statements that a lane takes."""
     return sum(
-        1 + getattr(one, "turns", 1) * sum(map(statements_taken, inside(one).values()))
-        for one in statements
+        1 + most_turns(one) * sum(map(statements_taken, inside(one).values())) for one in statements
     )
 
 
@@ -313,7 +314,7 @@ def _check_read(name: str, kind: str, known: _Known) -> None:
 
 def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
     check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
-    row, opcode, written = one.row, one.opcode, one.destinations
+    row, opcode, written = row_of(one), one.opcode, one.destinations
     wanted = " ".join(row.destinations)
     given = tuple(map(class_of, written))
     check(given == row.destinations, f"{opcode} writes {wanted}, not {' '.join(written)}")
@@ -364,6 +365,8 @@ def _check_count(one: Repeat, known: _Known) -> None:
 
 Lanes = NDArray[Any]
 """What a register holds: (..., 32)."""
+Mask = NDArray[np.bool_]
+"""Lanes, bool (..., 32)."""
 
 
 class Taken(NamedTuple):
@@ -375,18 +378,174 @@ class Taken(NamedTuple):
     sign; the count of a loop as lanes come to it, nothing behind each turn."""
     results: Sequence[Lanes]
     """What an instruction gave, carry last; a counter before the first turn, and behind each."""
-    came: NDArray[np.bool_]
-    lanes: NDArray[np.bool_]
+    came: Mask
+    lanes: Mask
     """Those of them that executed it: without those whose predicate guards an instruction."""
 
 
-def run_lanes(step: LaneCode, inputs: NDArray[Any]) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Execute code on (count, 32, words); return also which lanes' results PTX leaves open."""
-    state = _Execution(step, inputs)
+class _LaneState(NamedTuple):
+    shape: tuple[int, ...]
+    registers: dict[str, Lanes]
+    left: list[Mask]
+    """Lanes that have left a loop, the innermost loop last."""
+    unknown: Mask
+    """Lanes that came to something of which PTX leaves bits open."""
+    nans: dict[str, tuple[str, Mask]]
+    """Registers with NaNs of open bits: their format, and the lanes."""
+    passed: list[Taken] | None
+
+
+def run_lanes(
+    step: LaneCode, inputs: NDArray[Any], passed: list[Taken] | None = None
+) -> tuple[NDArray[np.uint32], Mask]:
+    """Execute code on (count, 32, words); return also which lanes' results PTX leaves open.
+
+    `passed`: A list that gets what lanes come to, in the order of execution.
+    """
+    words = np.ascontiguousarray(inputs, np.uint32)
+    held = words if step.bits == 32 else words.view(np.uint64)
+    shape = held.shape[:-1]
+    registers: dict[str, Lanes] = {
+        LANE: np.broadcast_to(np.arange(LANES, dtype=np.uint32), shape),
+        ZERO: np.zeros(shape, np.uint32),
+    }
+    for index, name in enumerate(step.inputs):
+        registers[name] = np.ascontiguousarray(held[..., index])
+    state = _LaneState(shape, registers, [], np.zeros(shape, np.bool_), {}, passed)
+    everybody = np.ones(shape, np.bool_)
+    with np.errstate(all="ignore"):
+        _take_block(state, step.code, everybody)
     for name in step.results:
-        state.read(name, "", np.ones(state.shape, np.bool_))
-    results = np.stack([state.registers[name] for name in step.results], axis=-1)
-    return results.view(np.uint32), state.open
+        _note_read(state, name, "", everybody)
+    results = np.stack([registers[name] for name in step.results], axis=-1)
+    return results.view(np.uint32), state.unknown
+
+
+def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask) -> Mask:
+    """Take some lanes through statements; return which of them come to the end."""
+    for statement in statements:
+        match statement:
+            case Assign():
+                _take_assign(state, statement, active)
+            case If():
+                taken = _holds(state, statement.predicate)
+                _note(state, Taken(statement, [taken], (), active, active))
+                yes, no = active & taken, active & ~taken
+                if yes.any():
+                    yes = _take_block(state, statement.then, yes)
+                if no.any():
+                    no = _take_block(state, statement.otherwise, no)
+                active = yes | no
+            case Repeat():
+                _take_repeat(state, statement, active)
+            case Leave():
+                asks = _holds(state, statement.predicate)
+                _note(state, Taken(statement, [asks], (), active, active))
+                leaving = active & asks
+                if not statement.turn:
+                    state.left[-1] |= leaving
+                active = active & ~leaving
+            case _:
+                assert_never(statement)
+    return active
+
+
+def _take_assign(state: _LaneState, one: Assign, active: Mask) -> None:
+    row = row_of(one)
+    sources = [
+        np.broadcast_to(CLASSES[kind](source), state.shape)
+        if isinstance(source, int)
+        else state.registers[source]
+        for source, kind in zip(one.sources, row.sources, strict=True)
+    ]
+    if row.carry_in:
+        sources.append(state.registers[CARRY])
+    names = (*one.destinations, *([CARRY] if row.carry_out else []))
+    mask = active & _holds(state, one.guard) if one.guard else active
+    results = row.evaluate(*sources)
+    if row.defined is not None:
+        state.unknown[...] |= mask & ~row.defined(*sources)
+    for source in one.sources:
+        if source in state.nans:
+            _note_read(state, source, row.numbers, mask)
+    for name in one.destinations:
+        if name in state.nans or row.nan:
+            _write_nans(state, name, row.nan, results[0], mask)
+    _note(state, Taken(one, sources, results, active, mask))
+    for name, made in zip(names, results, strict=True):
+        _write(state, name, made, mask)
+
+
+def _take_repeat(state: _LaneState, one: Repeat, active: Mask) -> None:
+    if isinstance(one.count, int):
+        count: Lanes = np.broadcast_to(np.uint32(one.count), state.shape)
+    else:
+        _note_read(state, one.count, "", active)
+        count = state.registers[one.count] & np.uint32(one.mask)
+    first = count if one.down else np.zeros_like(count)
+    _note(state, Taken(one, [count], [first], active, active))
+    _write(state, one.counter, first, active)
+    state.left.append(np.zeros(state.shape, np.bool_))
+    running = active
+    entering = active & _holds(state, one.entry) if one.entry else np.zeros_like(active)
+    asked = not one.late
+    while True:
+        going = running & ~entering
+        if asked:
+            counter = state.registers[one.counter]
+            # What entered with a count of 0 has fewer than none left.
+            going &= counter.view(np.int32) > 0 if one.down else counter < count
+        if not (going | entering).any():
+            break
+        middle = _take_block(state, one.body[: one.skipped], going) | entering
+        running = (going | entering) & ~state.left[-1]
+        _take_block(state, one.body[one.skipped :], middle)
+        running &= ~state.left[-1]
+        following = state.registers[one.counter] + np.uint32(0xFFFFFFFF if one.down else 1)
+        _note(state, Taken(one, (), [following], running, running))
+        _write(state, one.counter, following, running)
+        entering = np.zeros_like(active)
+        asked = True
+    state.left.pop()
+
+
+def _note(state: _LaneState, passed: Taken) -> None:
+    if state.passed is not None:
+        state.passed.append(passed)
+
+
+def _note_read(state: _LaneState, name: str | int, fmt: str, mask: Mask) -> None:
+    """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
+    held, lanes = state.nans.get(str(name), (fmt, mask))
+    if held != fmt:
+        state.unknown[...] |= mask & lanes
+
+
+def _write_nans(state: _LaneState, name: str, fmt: str, value: Lanes, mask: Mask) -> None:
+    """Note where a register gets NaNs whose bits are open; `fmt` is "" where it gets none."""
+    fmt, made = "f32" if fmt == "tf32" else fmt, np.zeros_like(mask)
+    if fmt:
+        kind = FORMATS[fmt.removesuffix("x2")]
+        nan = is_nan(np.ascontiguousarray(value).view(kind.raw), kind)
+        made = mask & nan.reshape(*value.shape, -1).any(axis=-1)
+    held, lanes = state.nans.pop(name, (fmt, np.zeros_like(mask)))
+    kept = lanes & ~mask
+    if made.any() and held != fmt:
+        state.unknown[...] |= kept
+        state.nans[name] = fmt, made
+    elif (made | kept).any():
+        state.nans[name] = held, made | kept
+
+
+def _write(state: _LaneState, name: str, value: Lanes, mask: Mask) -> None:
+    # Lanes that have not written a register do not read it.
+    whole = name not in state.registers or mask.all()
+    state.registers[name] = value if whole else np.where(mask, value, state.registers[name])
+
+
+def _holds(state: _LaneState, predicate: str) -> Mask:
+    found: Mask = state.registers[predicate.removeprefix("!")]
+    return ~found if predicate.startswith("!") else found
 
 
 def may_be_open(step: LaneCode) -> bool:
@@ -400,10 +559,11 @@ def _takes_open_bits(code: Sequence[Statement], nans: dict[str, frozenset[str]])
     for one in code:
         match one:
             case Assign():
+                row = row_of(one)
                 read = frozenset[str]().union(*(nans.get(str(name), ()) for name in one.sources))
-                if read - {one.row.numbers}:
+                if read - {row.numbers}:
                     return True
-                made = frozenset({"f32" if one.row.nan == "tf32" else one.row.nan} - {""})
+                made = frozenset({"f32" if row.nan == "tf32" else row.nan} - {""})
                 for name in one.destinations:
                     held = made | (nans.get(name, frozenset()) if one.guard else frozenset())
                     nans |= {name: held} if held else {}
@@ -424,7 +584,9 @@ def _takes_open_bits(code: Sequence[Statement], nans: dict[str, frozenset[str]])
 
 def trail(step: LaneCode, inputs: NDArray[Any]) -> list[Taken]:
     """Return what lanes come to, in the order of execution; `inputs` as of `run_lanes`."""
-    return _Execution(step, inputs, []).trail or []
+    found: list[Taken] = []
+    run_lanes(step, inputs, found)
+    return found
 
 
 def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[Taken]]]:
@@ -434,158 +596,3 @@ def taken(step: LaneCode, inputs: NDArray[Any]) -> Iterator[tuple[Assign, list[T
         times = [passed for passed in found if passed.statement is one]
         if isinstance(one, Assign) and times:
             yield one, times
-
-
-class _Execution:
-    def __init__(
-        self, step: LaneCode, inputs: NDArray[Any], trail: list[Taken] | None = None
-    ) -> None:
-        words = np.ascontiguousarray(inputs, np.uint32)
-        held = words if step.bits == 32 else words.view(np.uint64)
-        self.shape = shape = held.shape[:-1]
-        self.trail = trail
-        self.registers: dict[str, Lanes] = {
-            LANE: np.broadcast_to(np.arange(LANES, dtype=np.uint32), shape),
-            ZERO: np.zeros(shape, np.uint32),
-        }
-        for index, name in enumerate(step.inputs):
-            self.registers[name] = np.ascontiguousarray(held[..., index])
-        self.left: list[NDArray[np.bool_]] = []
-        """Lanes that have left a loop, the innermost loop last."""
-        self.open = np.zeros(shape, np.bool_)
-        """Lanes that came to something of which PTX leaves bits open."""
-        self.nans: dict[str, tuple[str, NDArray[np.bool_]]] = {}
-        """Registers with NaNs of open bits: their format, and the lanes."""
-        with np.errstate(all="ignore"):
-            self.block(step.code, np.ones(shape, np.bool_))
-
-    def block(
-        self, statements: Sequence[Statement], active: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """Take some lanes through statements; return which of them come to the end."""
-        for statement in statements:
-            match statement:
-                case Assign():
-                    self.assign(statement, active)
-                case If():
-                    taken = self.holds(statement.predicate)
-                    self.note(statement, [taken], (), active)
-                    yes, no = active & taken, active & ~taken
-                    if yes.any():
-                        yes = self.block(statement.then, yes)
-                    if no.any():
-                        no = self.block(statement.otherwise, no)
-                    active = yes | no
-                case Repeat():
-                    self.repeat(statement, active)
-                case Leave():
-                    holds = self.holds(statement.predicate)
-                    self.note(statement, [holds], (), active)
-                    leaving = active & holds
-                    if not statement.turn:
-                        self.left[-1] |= leaving
-                    active = active & ~leaving
-                case _:
-                    assert_never(statement)
-        return active
-
-    def assign(self, one: Assign, active: NDArray[np.bool_]) -> None:
-        row = one.row
-        sources = [
-            self.constant(source, kind) if isinstance(source, int) else self.registers[source]
-            for source, kind in zip(one.sources, row.sources, strict=True)
-        ]
-        if row.carry_in:
-            sources.append(self.registers[CARRY])
-        names = (*one.destinations, *([CARRY] if row.carry_out else []))
-        mask = active & self.holds(one.guard) if one.guard else active
-        results = row.evaluate(*sources)
-        if row.defined is not None:
-            self.open |= mask & ~row.defined(*sources)
-        for source in one.sources:
-            if source in self.nans:
-                self.read(source, row.numbers, mask)
-        for name in one.destinations:
-            if name in self.nans or row.nan:
-                self.write_nans(name, row.nan, results[0], mask)
-        self.note(one, sources, results, active, mask)
-        for name, made in zip(names, results, strict=True):
-            self.write(name, made, mask)
-
-    def repeat(self, one: Repeat, active: NDArray[np.bool_]) -> None:
-        count: Lanes
-        if isinstance(one.count, int):
-            count = self.constant(one.count, "b32")
-        else:
-            self.read(one.count, "", active)
-            count = self.registers[one.count] & np.uint32(one.mask)
-        first = count if one.down else np.zeros_like(count)
-        self.note(one, [count], [first], active)
-        self.write(one.counter, first, active)
-        self.left.append(np.zeros(self.shape, np.bool_))
-        running = active
-        entering = active & self.holds(one.entry) if one.entry else np.zeros_like(active)
-        asked = not one.late
-        while True:
-            going = running & ~entering
-            if asked:
-                counter = self.registers[one.counter]
-                # What entered with a count of 0 has fewer than none left.
-                going &= counter.view(np.int32) > 0 if one.down else counter < count
-            if not (going | entering).any():
-                break
-            middle = self.block(one.body[: one.skipped], going) | entering
-            running = (going | entering) & ~self.left[-1]
-            self.block(one.body[one.skipped :], middle)
-            running &= ~self.left[-1]
-            step = np.uint32(-1 & 0xFFFFFFFF if one.down else 1)
-            following = self.registers[one.counter] + step
-            self.note(one, (), [following], running)
-            self.write(one.counter, following, running)
-            entering = np.zeros_like(active)
-            asked = True
-        self.left.pop()
-
-    def note(
-        self, one: Statement, sources: Sequence[Lanes], results: Sequence[Lanes],
-        came: NDArray[np.bool_], lanes: NDArray[np.bool_] | None = None,
-    ) -> None:  # fmt: skip
-        if self.trail is not None:
-            self.trail.append(Taken(one, sources, results, came, came if lanes is None else lanes))
-
-    def read(self, name: str | int, fmt: str, mask: NDArray[np.bool_]) -> None:
-        """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
-        if name in self.nans:
-            held, lanes = self.nans[str(name)]
-            if held != fmt:
-                self.open |= mask & lanes
-
-    def write_nans(self, name: str, fmt: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
-        """Note where a register gets NaNs whose bits are open; `fmt` is "" where it gets none."""
-        fmt, made = "f32" if fmt == "tf32" else fmt, np.zeros_like(mask)
-        if fmt:
-            kind = FORMATS[fmt.removesuffix("x2")]
-            nan = is_nan(np.ascontiguousarray(value).view(kind.raw), kind)
-            made = mask & nan.reshape(*value.shape, -1).any(axis=-1)
-        held, lanes = self.nans.pop(name, (fmt, np.zeros_like(mask)))
-        kept = lanes & ~mask
-        if made.any() and held != fmt:
-            self.open |= kept
-            self.nans[name] = fmt, made
-        elif (made | kept).any():
-            self.nans[name] = held, made | kept
-
-    def write(self, name: str, value: Lanes, mask: NDArray[np.bool_]) -> None:
-        before = self.registers.get(name)
-        if before is None or mask.all():
-            # Lanes that have not written a register do not read it.
-            self.registers[name] = value
-        else:
-            self.registers[name] = np.where(mask, value, before)
-
-    def holds(self, predicate: str) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = self.registers[predicate.removeprefix("!")]
-        return ~found if predicate.startswith("!") else found
-
-    def constant(self, number: int, kind: str) -> Lanes:
-        return np.broadcast_to(CLASSES[kind](number), self.shape)

@@ -19,6 +19,7 @@ from oracle.isa.lookup import unit_bits
 from oracle.layouts import index_bits, is_packed, moves, places
 from oracle.models import Model, TruncatedDot
 from oracle.models.figures import ROUNDINGS
+from oracle.program import lane_code
 from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat, Statement
 from oracle.program.operands import Fragment, Operation, Place, Register, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
@@ -163,7 +164,7 @@ class LaneWriter(ScalarWriter):
         self._here(out, *loops)
 
     def _assign(self, one: Assign) -> None:
-        row = one.row
+        row = lane_code.row_of(one)
         sources = [
             Part(source, BITS[kind], constant=True) if isinstance(source, int)
             else self.register(source)

@@ -14,7 +14,7 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import FORMS, figures_of
 from oracle.models import model_for
-from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement
+from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, row_of
 from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.program import Program
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
@@ -145,7 +145,7 @@ def _lanes() -> Program:
     words = 0
     for one in map(_assign, _LANE_INSTRUCTIONS):
         code.append(one)
-        for name in () if one.row.carry_out else one.destinations:
+        for name in () if row_of(one).carry_out else one.destinations:
             parts, text = {
                 "r": (name, ""),
                 "h": ("r41", f"cvt.u32.u16 r41 {name}"),

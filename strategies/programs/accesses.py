@@ -31,6 +31,7 @@ from strategies.programs.builder import (
     LiveValue,
     Region,
     fitting,
+    matrix_of,
     operand_of,
 )
 from strategies.programs.code_around import computed_rows
@@ -63,51 +64,46 @@ class _DrawnAccess:
     matrix: Matrix
     layout: str
     dice: Dice
+    stores: bool = False
     space: str = "global"
     shared: bool = False
     stride: int | None = None
     in_register: bool = False
 
-    @property
-    def stores(self) -> bool:
-        return self.matrix.operand == "d"
 
-    @property
-    def tile(self) -> Tile:
-        return Tile(matrix=self.matrix, layout=self.layout, stride=self.stride)
+def _tile(access: _DrawnAccess) -> Tile:
+    return Tile(matrix=access.matrix, layout=access.layout, stride=access.stride)
 
-    @property
-    def unit(self) -> int:
-        line_bytes = self.builder.focus.line_bytes
-        return unit_bytes(self.matrix, shared=self.shared, line_bytes=line_bytes)
 
-    def feature(self, space: str, shared: bool) -> Feature:
-        return _of_space("store" if self.stores else "load", space, shared)
+def _unit(access: _DrawnAccess) -> int:
+    line_bytes = access.builder.focus.line_bytes
+    return unit_bytes(access.matrix, shared=access.shared, line_bytes=line_bytes)
 
-    def add(self, fragment: str, region: Region) -> None:
-        dice, offset = self.dice, region.span.start
-        self.builder.scope.access(**{"writes" if self.stores else "reads": (region.span,)})
-        # What stands in the instruction leaves an address in the buffer, or not far behind it.
-        kind = dice.one_of(("none", "none", "all", "some", "negative"))
-        amount = dice.one_of((self.unit, 16, 1, 128))
-        if offset and self.builder.take(Has.OFFSET_IMMEDIATE):
-            kind = "all"
-        elif self.builder.take(Has.OFFSET_NEGATIVE):
-            kind = "negative"
-        parts = {"all": offset, "some": min(offset, amount), "negative": -amount}
-        self.builder.add(
-            Op.of(
-                form=ACCESS_FORMS[self.matrix, self.layout, self.space], fragment=fragment,
-                place=Place(buffer=region.arena.buffer, offset=offset),
-                stride=self.stride, stride_in_register=self.in_register,
-                immediate=parts.get(kind, 0),
-            )
-        )  # fmt: skip
+
+def _add(access: _DrawnAccess, fragment: str, region: Region) -> None:
+    builder, dice, offset = access.builder, access.dice, region.span.start
+    builder.scope.access(**{"writes" if access.stores else "reads": (region.span,)})
+    # What stands in the instruction leaves an address in the buffer, or not far behind it.
+    kind = dice.one_of(("none", "none", "all", "some", "negative"))
+    amount = dice.one_of((_unit(access), 16, 1, 128))
+    if offset and builder.take(Has.OFFSET_IMMEDIATE):
+        kind = "all"
+    elif builder.take(Has.OFFSET_NEGATIVE):
+        kind = "negative"
+    parts = {"all": offset, "some": min(offset, amount), "negative": -amount}
+    builder.add(
+        Op.of(
+            form=ACCESS_FORMS[access.matrix, access.layout, access.space], fragment=fragment,
+            place=Place(buffer=region.arena.buffer, offset=offset),
+            stride=access.stride, stride_in_register=access.in_register,
+            immediate=parts.get(kind, 0),
+        )
+    )  # fmt: skip
 
 
 @cache
-def _of_space(verb: str, space: str, shared: bool) -> Feature:
-    memory = "shared" if shared else "global"
+def _of_space(stores: bool, space: str, shared: bool) -> Feature:
+    verb, memory = "store" if stores else "load", "shared" if shared else "global"
     return FEATURES[f"{verb}: {'.' + space if space else 'generic, ' + memory}"]
 
 
@@ -127,13 +123,13 @@ def load(
     placement = _choose_stride(access)
     region = _place(access, _OVERLAPPING if near else placement, hint)
     name = builder.name(hint)
-    access.add(name, region)
+    _add(access, name, region)
     return builder.define(name, Fragment.of(matrix, layout), region=region)
 
 
 def store(builder: Builder, value: LiveValue, over: Region | None = None) -> None:
     """Append a store of an accumulator; some go over its C, where that was loaded."""
-    matrix = replace(value.matrix, operand="d")
+    matrix = replace(matrix_of(value), operand="d")
     dice, wanted = builder.dice(), builder.form
     layout = dice.one_of(("row", "col"))
     if _is_of(wanted, matrix):  # in the place that it asks for
@@ -141,21 +137,23 @@ def store(builder: Builder, value: LiveValue, over: Region | None = None) -> Non
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
     in_place |= Has.IN_PLACE_MEMORY in builder.wanted
-    access = _DrawnAccess(builder=builder, matrix=matrix, layout=layout, dice=dice)
+    access = _DrawnAccess(builder=builder, matrix=matrix, layout=layout, dice=dice, stores=True)
     if over is not None and in_place and over.type == matrix.type:
         builder.take(Has.IN_PLACE_MEMORY)
         access.layout, access.stride, access.shared = over.layout, over.stride, over.arena.shared
         options = [option for option in _spaces(builder) if option[1] == access.shared]
-        asked = [option for option in options if access.feature(*option) in builder.wanted]
+        asked = [
+            option for option in options if _of_space(access.stores, *option) in builder.wanted
+        ]
         access.space = dice.one_of(asked or options)[0]
-        builder.take(access.feature(access.space, access.shared))
+        builder.take(_of_space(access.stores, access.space, access.shared))
         access.in_register = access.stride is not None and dice.once_in(2)
         over.arena.written = over.written = True
         region = over
     else:
         _choose_space(access)
         region = _place(access, _choose_stride(access), "d")
-    access.add(value.name, region)
+    _add(access, value.name, region)
     value.pending = False
 
 
@@ -180,7 +178,7 @@ def _choose_space(access: _DrawnAccess) -> None:
         builder.form = None
         options = [option for option in options if option[0] == form.space]
         asked = True
-    wanted = [option for option in options if access.feature(*option) in builder.wanted]
+    wanted = [option for option in options if _of_space(access.stores, *option) in builder.wanted]
     drawn = access.dice.one_of(options)
     # Whether matrices lie in shared memory, in global memory, or in both.
     spaces = {arena.shared for arena in builder.arenas if any(r.type for r in arena.regions)}
@@ -197,10 +195,10 @@ def _choose_space(access: _DrawnAccess) -> None:
     elif (builder.plain_spaces or builder.wants(_IN_GLOBAL)) and not asked:
         drawn = options[0]
     most = _MOST_SHARED_ASKED if asked else MOST_SHARED
-    if drawn[1] and builder.image_bytes(shared=True) + 2 * access.tile.extent > most:
+    if drawn[1] and builder.image_bytes(shared=True) + 2 * _tile(access).extent > most:
         drawn = next((o for o in options if not o[1]), drawn)
     access.space, access.shared = drawn
-    builder.take(access.feature(*drawn))
+    builder.take(_of_space(access.stores, *drawn))
     if len(spaces | {drawn[1]}) > 1:
         builder.take(Has.GLOBAL_AND_SHARED)
 
@@ -240,7 +238,7 @@ def _choose_stride(access: _DrawnAccess) -> int:
 def _stride(access: _DrawnAccess, class_: Feature, more: int) -> int:
     matrix, layout = access.matrix, access.layout
     default = matrix.default_stride(layout)
-    unit = access.unit * 8 // matrix.type.bits
+    unit = _unit(access) * 8 // matrix.type.bits
     least = (default // unit + 1) * unit
     match class_:
         case Has.STRIDE_DEFAULT:
@@ -259,7 +257,7 @@ def _stride(access: _DrawnAccess, class_: Feature, more: int) -> int:
 
 def _beside(access: _DrawnAccess) -> list[tuple[Region, int]]:
     """Return (region, start) where the matrix fits beside another of a larger matrix."""
-    found, unit = [], access.unit
+    found, unit = [], _unit(access)
     for region in access.builder.regions(shared=access.shared):
         alike = (region.type, region.layout) == (access.matrix.type, access.layout)
         if not alike or region.stride is None:
@@ -294,7 +292,7 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
             builder.take(Has.TILES)
             region.columns += 1
             access.stride = region.stride
-            return builder.matrix(region.arena, start, access.tile, written=access.stores)
+            return builder.matrix(region.arena, start, _tile(access), written=access.stores)
     arena = None
     if placement == _SAME_BUFFER or (access.shared and units % 2):
         open_ = [one for one in builder.arenas if one.shared == access.shared and not one.closed]
@@ -308,13 +306,13 @@ def _place(access: _DrawnAccess, placement: int, hint: str) -> Region:
         arena = builder.arena(hint, shared=access.shared)
         arena.closed = end_asked or (at_end and not builder.wanted)
     # The first offset behind what is used that is aligned so, and not better.
-    used, unit = arena.used, access.unit
+    used, unit = arena.used, _unit(access)
     if alignment == Has.ALIGNED_128:
         start = (-(-used // 128) + units) * 128
     else:
         step, rest = (2 * unit, unit) if alignment == Has.ALIGNED_LEAST else (4 * unit, 2 * unit)
         start = (max(0, -(-(used - rest) // step)) + units % 2) * step + rest
-    return builder.matrix(arena, start, access.tile, written=access.stores)
+    return builder.matrix(arena, start, _tile(access), written=access.stores)
 
 
 def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | None:
@@ -336,12 +334,12 @@ def _placed_over(access: _DrawnAccess, placement: int, pick: int) -> Region | No
     if not regions:
         return None
     builder.take(feature)
-    region, unit = regions[pick % len(regions)], access.unit
+    region, unit = regions[pick % len(regions)], _unit(access)
     # The first line meets the first run of the other, so that the two share bytes for certain.
     start = region.span.start // unit * unit
     if start + unit * (pick % 3) < region.span.start + region.span.run:
         start += unit * (pick % 3)
-    return builder.matrix(region.arena, start, access.tile, written=False)
+    return builder.matrix(region.arena, start, _tile(access), written=False)
 
 
 _ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
@@ -493,7 +491,7 @@ def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
     rows = dice.one_of(_ROWS)
     if shared and again:
         arena = shared[dice.below(len(shared))]
-        return arena, 0, max(1, arena.guarded // ROW_BYTES)
+        return arena, 0, max(1, arena.size // ROW_BYTES)
     arena = builder.arena("r", shared=True)
     start = _first_row(builder, dice)
     builder.block(arena, start, rows * ROW_BYTES)

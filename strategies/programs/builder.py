@@ -20,7 +20,16 @@ from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.layouts import Tile
 from oracle.models import model_for
-from oracle.program.operands import Buffer, Fragment, Held, Operation, Place, Registers, Span
+from oracle.program.operands import (
+    Buffer,
+    Fragment,
+    Held,
+    Operation,
+    Place,
+    Registers,
+    Span,
+    operations,
+)
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Step, operands_of
 from strategies.features import (
@@ -180,30 +189,13 @@ class Arena:
     """A buffer in the making. A shared one has a global twin from which it is filled."""
 
     name: str  # Without the letter of the space
+    buffer: str
     shared: bool
     used: int = 0  # Bytes up to the end of the last matrix
-    guarded: int = 0  # Bytes with the guards
-    closed: bool = False  # Whether it ends with its last matrix, without a guard
+    size: int = 0  # Bytes of the buffer: with the guards, unless it is closed
+    closed: bool = False  # Whether it ends with its only matrix, without a guard
     written: bool = False
     regions: list[Region] = field(default_factory=list)
-
-    @property
-    def buffer(self) -> str:
-        """Name of the buffer."""
-        return ("s" if self.shared else "g") + self.name
-
-    @property
-    def size(self) -> int:
-        """Bytes of the buffer."""
-        return self.used if self.closed else self.guarded
-
-    def take(self, region: Region, behind: int) -> Region:
-        """Note bytes that are accessed, and so many behind them that nothing else may be in."""
-        self.regions.append(region)
-        self.written |= region.written
-        self.used = max(self.used, region.span.end)
-        self.guarded = max(self.guarded, region.span.end + behind + GUARD_BYTES)
-        return region
 
 
 @dataclass(kw_only=True)
@@ -220,11 +212,11 @@ class LiveValue:
     pins: int = 0  # Multiplications that are planned to use a fragment
     region: Region | None = None  # Where it was loaded, or the C of which it was made
 
-    @property
-    def matrix(self) -> Matrix:
-        """The matrix of a fragment; accumulators are operand "c"."""
-        assert isinstance(self.holds, Fragment)
-        return self.holds.matrix
+
+def matrix_of(value: LiveValue) -> Matrix:
+    """Return the matrix of a fragment; accumulators are operand "c"."""
+    assert isinstance(value.holds, Fragment)
+    return value.holds.matrix
 
 
 @dataclass(kw_only=True)
@@ -366,7 +358,8 @@ class Builder:
         """Return a new buffer, named after what it is for."""
         self._arena_names[hint] += 1
         name = f"{hint}{self._arena_names[hint] - 1 or ''}"
-        self.arenas.append(Arena(name=name, shared=shared))
+        buffer = ("s" if shared else "g") + name
+        self.arenas.append(Arena(name=name, buffer=buffer, shared=shared))
         return self.arenas[-1]
 
     def regions(self, *, shared: bool | None = None) -> list[Region]:
@@ -383,16 +376,24 @@ class Builder:
             arena=arena, span=span, type=tile.matrix.type, layout=tile.layout, stride=tile.stride,
             written=written,
         )  # fmt: skip
-        return arena.take(region, tile.pitch)
+        return self._placed(region, tile.pitch)
 
     def block(
         self, arena: Arena, start: int, size: int, *, written: bool = False, registers: bool = False
     ) -> Region:
         """Give bytes that are no matrix a place in a buffer."""
         span = Span.block(arena.buffer, start, size)
-        return arena.take(
-            Region(arena=arena, span=span, written=written, registers=registers), behind=0
-        )
+        region = Region(arena=arena, span=span, written=written, registers=registers)
+        return self._placed(region, behind=0)
+
+    def _placed(self, region: Region, behind: int) -> Region:
+        """Note bytes that are accessed, and so many behind them that nothing else may be in."""
+        arena, end = region.arena, region.span.end
+        arena.regions.append(region)
+        arena.written |= region.written
+        arena.used = max(arena.used, end)
+        arena.size = max(arena.size, end + (0 if arena.closed else behind + GUARD_BYTES))
+        return region
 
     def finish(self) -> Program:
         """Return the program: shared buffers filled first, and brought back at the end."""
@@ -515,7 +516,9 @@ def asked_operations(builder: Builder) -> list[Operation]:
 
 def _needs(builder: Builder) -> list[Need]:
     def taking(operation: Operation) -> Need:
-        return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
+        return lambda form: any(
+            operation in operations(type_) for type_ in (form.a_type, form.c_type, form.d_type)
+        )
 
     needs = [taking(operation) for operation in asked_operations(builder)]
     return [*needs, _accumulates] if Has.IN_PLACE_MEMORY in builder.wanted else needs

@@ -24,6 +24,7 @@ from oracle.program.lane_code import (
     class_of,
     every,
     read_by,
+    row_of,
     statements_taken,
     written_by,
 )
@@ -84,9 +85,9 @@ class DrawnRows:
 
 def settled(one: Assign) -> list[Statement]:
     """Return an instruction, and behind it what makes its NaNs canonical where they are open."""
-    if not one.row.nan:
+    if not row_of(one).nan:
         return [one]
-    return [one, replace(one, opcode=one.row.settled_by, sources=one.destinations * 2)]
+    return [one, replace(one, opcode=row_of(one).settled_by, sources=one.destinations * 2)]
 
 
 @cache
@@ -326,14 +327,14 @@ class Lanes:
         taken = [
             name for name in one.sources
             if str(name) in self._open
-            and self._open[str(name)].rpartition(".")[2] != one.row.numbers
+            and self._open[str(name)].rpartition(".")[2] != row_of(one).numbers
         ]  # fmt: skip
         kept = [name for name in one.destinations if name in self._open and one.guard]
         before = [self._made_canonical(str(name)) for name in dict.fromkeys([*taken, *kept])]
         for name in one.destinations:
             self._open.pop(name, None)
-        if one.row.nan:
-            self._open[one.destinations[0]] = one.row.settled_by
+        if row_of(one).nan:
+            self._open[one.destinations[0]] = row_of(one).settled_by
         return [*before, one]
 
     def _made_canonical(self, name: str) -> Assign:
@@ -357,7 +358,7 @@ class Lanes:
         first = body[skipped]
         # Who enters late has not written what is written for the first time before.
         if _needs(body[:skipped], known, body[skipped:]) or (
-            isinstance(first, Assign) and first.row.carry_in
+            isinstance(first, Assign) and row_of(first).carry_in
         ):
             enters = False
         return Repeat(
@@ -388,7 +389,7 @@ class Lanes:
 
         Pairs are used half by half, some halves in pairs; often nothing else reads them.
         """
-        name, type_ = one.destinations[0], _written_as(one.row)
+        name, type_ = one.destinations[0], _written_as(row_of(one))
         halves = class_of(name) == "b16" or type_.endswith("16x2")
         if dice.once_in(_USED) == halves:
             return []
@@ -416,7 +417,7 @@ class Lanes:
     def _any(self, like: Assign | None, dice: Dice) -> Sequence[ScalarInstruction]:
         """Choose a group of instructions of which one is drawn, perhaps like an earlier one."""
         if like is not None:
-            row, is_other = like.row, dice.once_in(4)
+            row, is_other = row_of(like), dice.once_in(4)
             found = self._rows.alike.get((row.destinations, row.sources), {})
             if is_other and found:
                 return dice.one_of(tuple(found.values()))

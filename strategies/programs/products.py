@@ -10,6 +10,7 @@ from typing import Any
 from oracle.isa.forms import Form, Format, Matrix, replicated
 from oracle.isa.lookup import chunks_of, selectors_of
 from oracle.program.operands import (
+    WITH_CONSTANT,
     Fragment,
     Held,
     Operation,
@@ -48,6 +49,7 @@ from strategies.programs.builder import (
     Dice,
     LiveValue,
     asked_operations,
+    matrix_of,
     operand_of,
 )
 from strategies.programs.code_around import computed, in_lanes
@@ -169,7 +171,7 @@ def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         if value.used and not builder.asked.isdisjoint(_REUSED):
             continue
         drawn = dice.once_in(_CHANGED_IN)
-        asked = operand != "c" and _wants_change(builder, value.matrix)
+        asked = operand != "c" and _wants_change(builder, matrix_of(value))
         if value.pins == 1 and (drawn or asked):
             made[operand] = change(builder, value, builder.dice())
             value.pins, made[operand].pins = 0, 1
@@ -324,23 +326,24 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
 
 
 def _wants_change(builder: Builder, matrix: Matrix) -> bool:
-    asked = asked_operations(builder)
-    return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
+    allowed, asked = operations(matrix.type), asked_operations(builder)
+    return _of_operand(matrix) in builder.wanted or any(one in allowed for one in asked)
 
 
 def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
     """Append an element-wise operation on a fragment; return what the result stands in."""
-    type_ = value.matrix.type
+    matrix = matrix_of(value)
+    type_ = matrix.type
     allowed = operations(type_)
     drawn = dice.one_of(allowed)
     operation = next((one for one in asked_operations(builder) if one in allowed), drawn)
-    builder.take(OF_OPERATION[operation], _of_operand(value.matrix))
-    pending = value.matrix.operand == "c"
+    builder.take(OF_OPERATION[operation], _of_operand(matrix))
+    pending = matrix.operand == "c"
     elsewhere = dice.once_in(4)
     destination = builder.name(value.name.rstrip("0123456789")) if elsewhere else value.name
     builder.add(
         Elementwise(
-            operation=operation, matrix=value.matrix, source=value.name, destination=destination,
+            operation=operation, matrix=matrix, source=value.name, destination=destination,
             constant=_constant(operation, type_, dice),
         )
     )  # fmt: skip
@@ -355,7 +358,7 @@ def _of_operand(matrix: Matrix) -> Feature:
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
-    if not operation.takes_constant:
+    if operation not in WITH_CONSTANT:
         return 0
     ones, bits = (1 << type_.bits) - 1, min(type_.bits, 32)
     drawn = dice.below(1 << bits) << type_.bits - bits

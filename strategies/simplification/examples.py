@@ -32,7 +32,9 @@ from oracle.program.lane_code import (
     inside,
     may_be_open,
     most_of,
+    most_turns,
     read_by,
+    row_of,
     with_another,
     written_by,
 )
@@ -333,7 +335,7 @@ def _needed(step: LaneCode) -> Iterator[Code]:
             for path, one in visit(code)
             if used.isdisjoint(written_by(one))
             and (
-                not one.row.carry_out
+                not row_of(one).carry_out
                 if isinstance(one, Assign)
                 else isinstance(one, If | Repeat) and not any(inside(one).values())
             )
@@ -373,7 +375,7 @@ def _plainer(one: Statement) -> Iterator[Code]:
             plain = replace(one, entry="", skipped=0)
             yield from (one.body, (replace(plain, count=1),), (plain,))
             yield from ((replace(one, late=False),), (replace(one, down=False),))
-            yield from ((replace(one, count=count),) for count in (1, 2) if count < one.turns)
+            yield from ((replace(one, count=count),) for count in (1, 2) if count < most_turns(one))
             if isinstance(one.count, str):
                 yield from ((replace(one, mask=mask),) for mask in (1, 3) if mask < one.mask)
         case Leave(turn=True):
@@ -381,7 +383,8 @@ def _plainer(one: Statement) -> Iterator[Code]:
         case Assign():
             if one.guard:
                 yield (replace(one, guard=""),)
-            for index, (source, kind) in enumerate(zip(one.sources, one.row.sources, strict=True)):
+            kinds = row_of(one).sources
+            for index, (source, kind) in enumerate(zip(one.sources, kinds, strict=True)):
                 offers = [] if kind == "pred" else [0, 1, most_of(kind)]
                 if isinstance(source, int):
                     offers = [number for number in (*offers, 2, 8, 16) if number < source]

@@ -131,7 +131,7 @@ def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
             )
             for one in versions
         ]  # fmt: skip
-        family: Any = SimpleNamespace(case=SimpleNamespace(asked=asked), kind=Kind.VIOLATION)
+        family: Any = SimpleNamespace(case=SimpleNamespace(asked=asked, kind=Kind.VIOLATION))
         return gate._standing_of_family(family, result)
 
     assert standing("V2.0.0", "V2.0.0+process=last") is gate.Standing.SKIPPED

@@ -25,6 +25,7 @@ from oracle.program.lane_code import (
     Statement,
     every,
     may_be_open,
+    row_of,
     run_lanes,
 )
 from oracle.program.program import Program, walk
@@ -58,7 +59,7 @@ def wrong_with_every_compiler(program: Program) -> bool:
         name for one in code if "f32" in one.opcode.split(".")[-2:] for name in one.destinations
     }
     return any(
-        always_wrong(one.row, one.guard) or (one.opcode in SHIFTS and one.sources[1] in numbers)
+        always_wrong(row_of(one), one.guard) or (one.opcode in SHIFTS and one.sources[1] in numbers)
         for one in code
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.lane_code import Assign, LaneCode, every, may_be_open, statements_taken
+from oracle.program.lane_code import Assign, LaneCode, every, may_be_open, row_of, statements_taken
 from oracle.program.program import walk
 from strategies.draws import draw_one
 from strategies.features import Focus, Has
@@ -51,8 +51,9 @@ def test_no_lane_takes_bits_of_a_nan_that_ptx_leaves_open() -> None:
 
 
 def test_nans_are_canonical_only_where_their_bits_are_taken() -> None:
-    made = [(one, behind) for code in assigned() for one, behind in pairwise(code) if one.row.nan]
-    at_once = [one for one, behind in made if behind.opcode == one.row.settled_by]
+    pairs = [(row_of(one), behind) for code in assigned() for one, behind in pairwise(code)]
+    made = [(row, behind) for row, behind in pairs if row.nan]
+    at_once = [row for row, behind in made if behind.opcode == row.settled_by]
     assert 0 < len(at_once) < len(made)
 
 
@@ -61,7 +62,7 @@ def test_instructions_and_operands_meet_again() -> None:
     for code in assigned():
         seen = set()
         for one in code:
-            own = one.row.family, one.sources
+            own = row_of(one).family, one.sources
             again += own in seen and not one.opcode.startswith("max.NaN")
             twice += len(one.sources) == 2 and len({*one.sources}) == 1
             seen.add(own)
