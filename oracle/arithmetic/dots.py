@@ -51,6 +51,10 @@ _WIDE = _Working(np.float64, np.int64, 1023, 52, np.int16, -1024, -252)
 _WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
+_FEW = 8
+"""With more than one in so many to be written anew, a table for all is faster."""
+
+
 class _Operand(NamedTuple):
     """A or B, decoded: k first, tiles last."""
 
@@ -81,8 +85,7 @@ def _decoded(
     exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
     if fmt.name == "f16":
         packed = rule.types.split(".")[1 + number] if bits.itemsize == 1 else "f16"
-        for table, out in zip(_decoded_halves(packed), (values, exponents), strict=True):
-            table.take(bits, out=out, mode="clip")
+        _write_halves(bits, packed, values, exponents)
     else:
         np.copyto(values, element_values(bits, fmt))
         _write_exponents(bits, fmt, exponents)
@@ -92,6 +95,28 @@ def _decoded(
     if exponents.max(initial=0) > fmt.bias:
         np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
     return _Operand(values, exponents, working, special)
+
+
+def _write_halves(bits: Array, packed: str, values: Array, exponents: Array) -> None:
+    """Write f16 as float32: normal ones by their fields, twice as fast as by a table (2026-11)."""
+    tables = _decoded_halves(packed)
+    if packed == "f16":
+        np.right_shift(bits, 10, out=exponents, casting="unsafe")
+        exponents &= 31
+        others = np.flatnonzero((exponents - 1).view(np.uint8) >= 30)  # zero, subnormal, special
+    if packed != "f16" or _FEW * len(others) > bits.size:
+        for table, out in zip(tables, (values, exponents), strict=True):
+            table.take(bits, out=out, mode="clip")
+        return
+    words = values.view(np.int32)
+    np.copyto(words, bits.view(np.int16))
+    words <<= 13  # f16 has 10 bits of a fraction, f32 23
+    words &= -(1 << 31) | (1 << 28) - 1  # the sign came along three times too often
+    words.put(others, 0)
+    values *= np.float32(2.0 ** (127 - 15))  # the difference of the biases
+    exponents -= 15
+    for table, out in zip(tables, (values, exponents), strict=True):
+        out.put(others, table.take(bits.take(others)))
 
 
 @cache

@@ -165,9 +165,6 @@ class Register(NamedTuple):
     bits: int
     number: int
 
-    def __str__(self) -> str:
-        return f"{self.bank}.{self.number}"
-
 
 def listed(text: str) -> bool:
     """Tell whether an operand lists its registers, rather than naming a bank."""
@@ -195,7 +192,7 @@ def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
 
 def text_of(registers: Iterable[Register]) -> str:
     """Return the vector that lists some registers."""
-    return " ".join(map(str, registers))
+    return " ".join(f"{register.bank}.{register.number}" for register in registers)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -242,23 +239,24 @@ class Operation(StrEnum):
     XOR = "xor"
     NOT = "not"
 
-    @property
-    def takes_constant(self) -> bool:
-        """Whether the operation has a constant operand."""
-        return self in ("multiply", "add", "and", "or", "xor")
 
-    def accepts(self, type_: Format) -> bool:
-        """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
-        if self in (Operation.MULTIPLY, Operation.ADD):
-            return type_.name in ("f16", "f32", "f64", "s32")
-        if self in (Operation.NEGATE, Operation.ABSOLUTE):
-            return type_.is_float or (self is Operation.NEGATE and type_.name == "s32")
-        return self is Operation.COPY or not type_.is_float
+_ARITHMETIC = (Operation.MULTIPLY, Operation.ADD)
+_BITWISE = (Operation.AND, Operation.OR, Operation.XOR)
+WITH_CONSTANT = frozenset((*_ARITHMETIC, *_BITWISE))
+"""The operations that have a constant operand."""
 
 
+@cache
 def operations(type_: Format) -> tuple[Operation, ...]:
-    """Return the element-wise operations on fragments of this element type."""
-    return tuple(operation for operation in Operation if operation.accepts(type_))
+    """Return what can be done with elements of a type; |-2^31| of s32 cannot (PTX does not say)."""
+    found = [Operation.COPY]
+    if type_.is_float or type_.name == "s32":
+        found.append(Operation.NEGATE)
+    if type_.is_float:
+        found.append(Operation.ABSOLUTE)
+    if type_.name in ("f16", "f32", "f64", "s32"):
+        found += _ARITHMETIC
+    return (*found, *(() if type_.is_float else (*_BITWISE, Operation.NOT)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -420,8 +420,9 @@ class _Analysis:
         registers = made.registers
         if len(set(registers)) != len(registers):
             twice = next(one for one in registers if registers.count(one) > 1)
-            text = f"register {twice} stands more than once in the destination {made.name}; which "
-            text += "result it holds is said nowhere, so give each a register of its own"
+            text = f"register {operands.text_of([twice])} stands more than once in the destination "
+            text += f"{made.name}; which result it holds is said nowhere, so give each a register "
+            text += "of its own"
             self.report(Breach.TWICE, VECTORS, text)
         if step.address is not None and made.holds.bits == 32:
             space = space_of(self.program, step)

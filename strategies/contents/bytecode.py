@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from oracle.isa.forms import FormatKind
-from strategies.contents.expressions import Code, Fill, Node, Sum
+from strategies.contents.expressions import Code, Fill, Node, Sum, factor_fields, scaling
 
 LEAVE = 0xFFFF
 SUM, RIGHT_OF_NUMBERS = 8, 22  # Codes of a device that differ from `Code`'s
@@ -411,8 +411,8 @@ def _numbers_of(one: Sum) -> tuple[int, ...]:
         return 0, one.depth, one.run, *signs
     windows = (
         (f.shift, f.format.ignored_bits, f.window_field, (1 << f.window_bits) - 1)
-        for f in one.fields
+        for f in factor_fields(one)
     )
     kind = 4 if one.a.bits == 64 else 3
-    figures = (one.scale, one.span, one.lost, c.fraction_bits, c.bias, 1 << c.bits - 1)
+    figures = (*scaling(one), c.fraction_bits, c.bias, 1 << c.bits - 1)
     return kind, one.depth, one.run, *(part for window in windows for part in window), *figures

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.program.program import Program
-from strategies.contents.expressions import Values
+from strategies.contents.expressions import Values, fill_in
 from strategies.contents.fills import ValueClass, edges_of
 from strategies.contents.plans import BLOCK, FillPlan, View, opened, plan_of
 
@@ -272,7 +272,7 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], view: View, nois
                         numbers.setdefault((number, len(fills)), {}),
                         [patterns[some] for patterns in given],
                     )  # fmt: skip
-                    values.fill(fill, own)
+                    fill_in(fill, own, values)
         filling.window.close(rows, filled)
     for part in parts:
         start = 0

@@ -1,6 +1,6 @@
 """Integer expressions: what an element of a matrix is, of random words and its place.
 
-NumPy (`Values`) and a device (bytecode.py) evaluate them. Numbers are signed, of 64 bits, and stay
+NumPy (`fill_in`) and a device (bytecode.py) evaluate them. Numbers are signed, of 64 bits, and stay
 far from their ends. Patterns are raw bits of an element, as wide as its unit in memory, and wrap;
 an operation of a pattern and a number is one of patterns.
 """
@@ -126,80 +126,79 @@ class Sum:
     depth: int = 16  # K
     run: int = 0  # Where metadata choose: of B the first of each two runs of so many counts
 
-    @cached_property
-    def fields(self) -> tuple[FloatFields, FloatFields]:
-        """Fields of A and B."""
-        return fields_of(self.a.name), fields_of(self.b.name)
 
-    @cached_property
-    def scale(self) -> int:
-        """Exponent of the unit in which floats are summed."""
-        least = sum(one.window_least for one in self.fields)
-        if self.a.bits == 64:
-            # Of the product of two significands, 2^-104, the upper 64 bits of 128 after each was
-            # shifted by 11 are in units of 2^-62.
-            return least + self.span - 62 + self.lost
-        return least - self.a.fraction_bits - self.b.fraction_bits
+def factor_fields(one: Sum) -> tuple[FloatFields, FloatFields]:
+    """Return the fields of A and B."""
+    return fields_of(one.a.name), fields_of(one.b.name)
 
-    @property
-    def span(self) -> int:
-        """Exponent of the largest products over that of the least."""
-        return sum((1 << one.window_bits) - 1 for one in self.fields)
 
-    @property
-    def lost(self) -> int:
-        """Bits that products of f64 lose of their upper 64: their sums stay below 2^62."""
-        return self.depth.bit_length() + 1
+def scaling(one: Sum) -> tuple[int, int, int]:
+    """Return the exponent of the unit in which floats are summed, their span, and lost bits.
 
-    def of(self, a: Raw, b: Raw) -> Any:
-        """Return the sums, int64, or of floats the patterns of C nearest to minus them.
+    The span is the exponent of the largest products over that of the least. Products of f64 lose
+    bits of their upper 64, so that sums stay below 2^62.
+    """
+    both = factor_fields(one)
+    least = sum(fields.window_least for fields in both)
+    span, lost = sum((1 << fields.window_bits) - 1 for fields in both), one.depth.bit_length() + 1
+    if one.a.bits == 64:
+        # Of the product of two significands, 2^-104, the upper 64 bits of 128 after each was
+        # shifted by 11 are in units of 2^-62.
+        return least + span - 62 + lost, span, lost
+    return least - one.a.fraction_bits - one.b.fraction_bits, span, lost
 
-        Of a (images, lines, positions) and b (images, columns, positions): (images, lines, columns)
-        """
-        if self.run:
-            b = b.reshape(*b.shape[:2], -1, 2, self.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
-        if self.a.kind is FormatKind.BITS:
-            left, right = a[:, :, None, :], b[:, None, :, :]
-            both = left & right if self.operation == "and" else left ^ right
-            return _COUNTS[both.astype(np.intp)].sum(axis=3)
-        if self.rounded is None:
-            # Sums of 64 products below 2^16 stay below 2^22: exact in float64 in any order.
-            signed = (_signed(raw, one) for raw, one in ((a, self.a), (b, self.b)))
-            left, right = (one.astype(np.float64) for one in signed)
-            return (left @ right.swapaxes(1, 2)).astype(np.int64)
-        # Sums below 2^53 are exact in float64, and to convert a number is to round it once.
-        if self.a.bits == 64:
-            total = np.ldexp(self._upper(a, b).astype(np.float64), self.scale)
-        else:
-            both_ = zip(self.fields, (a, b), strict=True)
-            left, right = (fields.values(fields.inside(raw)) for fields, raw in both_)
-            total = left @ right.swapaxes(1, 2)
-        size = self.rounded.bits // 8  # of f16, f32 or f64
-        with np.errstate(over="ignore"):
-            return (-total).astype(f"f{size}").view(f"u{size}")
 
-    def _upper(self, a: Raw, b: Raw) -> Ints:
-        """Return the sums of the upper bits of products of f64."""
-        total = np.zeros((*a.shape[:2], b.shape[1]), np.int64)
-        left, right = (self._significands(raw) for raw in (a, b))
-        for k in range(a.shape[2]):
-            x, p, minus = (part[:, :, None, k] for part in left)
-            y, q, other = (part[:, None, :, k] for part in right)
-            shift = (self.span + self.lost - p - q).astype(np.uint64)
-            term = (_upper_half(x, y) >> shift).astype(np.int64)
-            total += np.where(minus != other, -term, term)
-        return total
+def sums(one: Sum, a: Raw, b: Raw) -> Any:
+    """Return the sums, int64, or of floats the patterns of C nearest to minus them.
 
-    def _significands(self, raw: Raw) -> tuple[Raw, Ints, Raw]:
-        """Return significands from bit 63 on, places in the window, and signs."""
-        fields = self.fields[0]
-        fraction = raw & np.uint64(fields.fraction) | np.uint64(1 << fields.shift)
-        exponents = (raw >> np.uint64(fields.shift)).astype(np.int64) - fields.window_field
-        return (
-            fraction << np.uint64(63 - fields.shift),
-            exponents & (1 << fields.window_bits) - 1,
-            raw >> np.uint64(63) != 0,
-        )
+    Of a (images, lines, positions) and b (images, columns, positions): (images, lines, columns)
+    """
+    if one.run:
+        b = b.reshape(*b.shape[:2], -1, 2, one.run)[:, :, :, 0].reshape(*b.shape[:2], -1)
+    if one.a.kind is FormatKind.BITS:
+        left, right = a[:, :, None, :], b[:, None, :, :]
+        both = left & right if one.operation == "and" else left ^ right
+        return _COUNTS[both.astype(np.intp)].sum(axis=3)
+    if one.rounded is None:
+        # Sums of 64 products below 2^16 stay below 2^22: exact in float64 in any order.
+        signed = (_signed(raw, type_) for raw, type_ in ((a, one.a), (b, one.b)))
+        left, right = (numbers.astype(np.float64) for numbers in signed)
+        return (left @ right.swapaxes(1, 2)).astype(np.int64)
+    # Sums below 2^53 are exact in float64, and to convert a number is to round it once.
+    if one.a.bits == 64:
+        total = np.ldexp(_upper(one, a, b).astype(np.float64), scaling(one)[0])
+    else:
+        both_ = zip(factor_fields(one), (a, b), strict=True)
+        left, right = (fields.values(fields.inside(raw)) for fields, raw in both_)
+        total = left @ right.swapaxes(1, 2)
+    size = one.rounded.bits // 8  # of f16, f32 or f64
+    with np.errstate(over="ignore"):
+        return (-total).astype(f"f{size}").view(f"u{size}")
+
+
+def _upper(one: Sum, a: Raw, b: Raw) -> Ints:
+    """Return the sums of the upper bits of products of f64."""
+    fields, (_, span, lost) = fields_of(one.a.name), scaling(one)
+    total = np.zeros((*a.shape[:2], b.shape[1]), np.int64)
+    left, right = (_significands(fields, raw) for raw in (a, b))
+    for k in range(a.shape[2]):
+        x, p, minus = (part[:, :, None, k] for part in left)
+        y, q, other = (part[:, None, :, k] for part in right)
+        shift = (span + lost - p - q).astype(np.uint64)
+        term = (_upper_half(x, y) >> shift).astype(np.int64)
+        total += np.where(minus != other, -term, term)
+    return total
+
+
+def _significands(fields: FloatFields, raw: Raw) -> tuple[Raw, Ints, Raw]:
+    """Return significands of f64 from bit 63 on, places in the window, and signs."""
+    fraction = raw & np.uint64(fields.fraction) | np.uint64(1 << fields.shift)
+    exponents = (raw >> np.uint64(fields.shift)).astype(np.int64) - fields.window_field
+    return (
+        fraction << np.uint64(63 - fields.shift),
+        exponents & (1 << fields.window_bits) - 1,
+        raw >> np.uint64(63) != 0,
+    )
 
 
 def _upper_half(x: Raw, y: Raw) -> Raw:
@@ -374,110 +373,115 @@ def _count(count: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values of nodes for the elements of one operand of some images."""
+    """What nodes are evaluated of, for the elements of one operand of some images."""
 
     noise: Raw  # (images, lines, positions); may be what is filled
     draws: Draws  # (images, DRAWS)
     known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
     multiplicands: Sequence[Raw]  # A (images, lines, k), B (images, columns, k); () without a sum
-    _own: dict[Node, Any] = field(default_factory=dict)
+    own: dict[Node, Any] = field(default_factory=dict)  # Other values that are known
 
-    def fill(self, fill: Fill, view: Raw) -> None:
-        """Fill an operand, in place: `view` may be `noise`."""
-        images, lines = _count(len(view)), _count(view.shape[1]).T
-        placed = [
-            (
-                (images, lines if one.line is None else self.of(one.line)[:, :, 0]),
-                self.of(one.position)[:, :, 0],
-                self._raw(one.value),
-            )
-            for one in fill.placed
-        ]
-        if fill.everywhere is not NOISE:
-            filled = self.of(fill.everywhere, view)
-            if filled is not view:
-                view[...] = filled
-        for where, position, value in placed:
-            view[(*where, position)] = value[:, :, 0] if value.ndim else value
 
-    def of(self, wanted: Node, out: Raw | None = None) -> Any:
-        """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
-        # `out` is where it may go: then nothing else of it is needed again.
-        known = self.known if wanted.of_image else self._own
-        value = known.get(wanted)
-        if value is None:
-            is_binary = wanted.code in _UFUNCS
-            value = self._binary(wanted, out) if is_binary else self._computed(wanted)
-            if value is not out:
-                known[wanted] = value
-        return value
+def fill_in(fill: Fill, view: Raw, values: Values) -> None:
+    """Fill an operand, in place: `view` may be the noise."""
+    images, lines = _count(len(view)), _count(view.shape[1]).T
+    placed = [
+        (
+            (images, lines if one.line is None else _value(one.line, values)[:, :, 0]),
+            _value(one.position, values)[:, :, 0],
+            _raw(one.value, values),
+        )
+        for one in fill.placed
+    ]
+    if fill.everywhere is not NOISE:
+        filled = _value(fill.everywhere, values, view)
+        if filled is not view:
+            view[...] = filled
+    for where, position, value in placed:
+        view[(*where, position)] = value[:, :, 0] if value.ndim else value
 
-    def _raw(self, wanted: Node) -> Any:
-        dtype = self.noise.dtype
-        if wanted.code is Code.CONSTANT:
-            return wanted.of(dtype)
-        value = self.of(wanted)
-        return value if value.dtype == dtype else value.astype(dtype)
 
-    def _both(self, wanted: Node) -> tuple[Any, Any]:
-        first, second = wanted.arguments[-2:]
-        if first.is_pattern or second.is_pattern:
-            return self._raw(first), self._raw(second)
-        return self.of(first), self.of(second)
+def _value(wanted: Node, values: Values, out: Raw | None = None) -> Any:
+    """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
+    # `out` is where it may go: then nothing else of it is needed again.
+    known = values.known if wanted.of_image else values.own
+    value = known.get(wanted)
+    if value is None:
+        is_binary = wanted.code in _UFUNCS
+        value = _binary(wanted, values, out) if is_binary else _computed(wanted, values)
+        if value is not out:
+            known[wanted] = value
+    return value
 
-    def _binary(self, wanted: Node, out: Raw | None) -> Any:
-        ufunc, (first, second) = _UFUNCS[wanted.code], wanted.arguments
-        if not wanted.is_pattern:
-            return ufunc(self.of(first), self.of(second))
-        if out is not None and wanted.reads == 1 and first.reads and first is not NOISE:
-            # The noise is read once, and by the first argument: in place.
-            left, right = self.of(first, out), self._raw(second)
-        else:
-            left, right = self._both(wanted)
-        return ufunc(left, right) if out is None else ufunc(left, right, out=out)
 
-    def _computed(self, wanted: Node) -> Any:
-        noise, arguments = self.noise, wanted.arguments
-        match wanted.code:
-            case Code.NOISE:
-                return noise
-            case Code.CONSTANT:
-                # Patterns of f64 with a sign lie beyond the largest number.
-                return np.int64((wanted.value + (1 << 63)) % (1 << 64) - (1 << 63))
-            case Code.LINE:
-                return _count(noise.shape[1])[None]
-            case Code.POSITION:
-                return _count(noise.shape[2]).T[None]
-            case Code.DRAW:
-                first, bound = arguments
-                if first.code is Code.CONSTANT:
-                    drawn = self.draws[:, first.value, None, None].astype(np.int64)
-                else:
-                    drawn = self.draws[:, self.of(first).ravel()].astype(np.int64)[:, None]
-                return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
-            case Code.AT:
-                position = self.of(arguments[0])
-                if position.ndim == 0:
-                    return noise[:, :, int(position) : int(position) + 1]
-                if position.shape[:2] == (1, 1):
-                    return noise[:, :, position.ravel()]
-                images, lines = _count(len(noise)), _count(noise.shape[1]).T
-                return noise[images, lines, position[:, :, 0]][:, :, None]
-            case Code.PATTERN | Code.NUMBER:
-                dtype = noise.dtype if wanted.is_pattern else _NUMBER
-                return wanted.of(dtype).take(self.of(arguments[0]), mode="clip")
-            case Code.WIDE:
-                return self.of(arguments[0]).astype(np.int64)
-            case Code.NARROW:
-                return self._raw(arguments[0])
-            case Code.EQUAL | Code.LESS:
-                compare = np.equal if wanted.code is Code.EQUAL else np.less
-                found = compare(*self._both(wanted))
-                return found.astype(noise.dtype if wanted.is_pattern else _NUMBER)
-            case Code.SELECT:
-                return np.where(self.of(arguments[0]) != 0, *self._both(wanted))
-            case Code.CLIP:
-                return np.clip(*map(self.of, arguments))
-            case _:
-                sum_: Sum = wanted.value
-                return sum_.of(*self.multiplicands)
+def _raw(wanted: Node, values: Values) -> Any:
+    dtype = values.noise.dtype
+    if wanted.code is Code.CONSTANT:
+        return wanted.of(dtype)
+    value = _value(wanted, values)
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def _both(wanted: Node, values: Values) -> tuple[Any, Any]:
+    first, second = wanted.arguments[-2:]
+    of = _raw if first.is_pattern or second.is_pattern else _value
+    return of(first, values), of(second, values)
+
+
+def _binary(wanted: Node, values: Values, out: Raw | None) -> Any:
+    ufunc, (first, second) = _UFUNCS[wanted.code], wanted.arguments
+    if not wanted.is_pattern:
+        return ufunc(_value(first, values), _value(second, values))
+    if out is not None and wanted.reads == 1 and first.reads and first is not NOISE:
+        # The noise is read once, and by the first argument: in place.
+        left, right = _value(first, values, out), _raw(second, values)
+    else:
+        left, right = _both(wanted, values)
+    return ufunc(left, right) if out is None else ufunc(left, right, out=out)
+
+
+def _computed(wanted: Node, values: Values) -> Any:
+    noise, arguments = values.noise, wanted.arguments
+    match wanted.code:
+        case Code.NOISE:
+            return noise
+        case Code.CONSTANT:
+            # Patterns of f64 with a sign lie beyond the largest number.
+            return np.int64((wanted.value + (1 << 63)) % (1 << 64) - (1 << 63))
+        case Code.LINE:
+            return _count(noise.shape[1])[None]
+        case Code.POSITION:
+            return _count(noise.shape[2]).T[None]
+        case Code.DRAW:
+            first, bound = arguments
+            if first.code is Code.CONSTANT:
+                drawn = values.draws[:, first.value, None, None].astype(np.int64)
+            else:
+                chosen = _value(first, values).ravel()
+                drawn = values.draws[:, chosen].astype(np.int64)[:, None]
+            return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
+        case Code.AT:
+            position = _value(arguments[0], values)
+            if position.ndim == 0:
+                return noise[:, :, int(position) : int(position) + 1]
+            if position.shape[:2] == (1, 1):
+                return noise[:, :, position.ravel()]
+            images, lines = _count(len(noise)), _count(noise.shape[1]).T
+            return noise[images, lines, position[:, :, 0]][:, :, None]
+        case Code.PATTERN | Code.NUMBER:
+            dtype = noise.dtype if wanted.is_pattern else _NUMBER
+            return wanted.of(dtype).take(_value(arguments[0], values), mode="clip")
+        case Code.WIDE:
+            return _value(arguments[0], values).astype(np.int64)
+        case Code.NARROW:
+            return _raw(arguments[0], values)
+        case Code.EQUAL | Code.LESS:
+            compare = np.equal if wanted.code is Code.EQUAL else np.less
+            found = compare(*_both(wanted, values))
+            return found.astype(noise.dtype if wanted.is_pattern else _NUMBER)
+        case Code.SELECT:
+            return np.where(_value(arguments[0], values) != 0, *_both(wanted, values))
+        case Code.CLIP:
+            return np.clip(*(_value(one, values) for one in arguments))
+        case _:
+            return sums(wanted.value, *values.multiplicands)

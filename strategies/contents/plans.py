@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,145 +46,142 @@ _Product = tuple[Form, tuple[ValueSource | None, ValueSource | None, ValueSource
 """A multiplication, and where A, B and C come from; None where a step computed them."""
 
 
-class Readings:
-    """What a program reads from its image, followed through copies, loop bodies once, both arms."""
+class Readings(NamedTuple):
+    """What a program reads from its image."""
 
-    def __init__(self, program: Program) -> None:
-        self.loads: list[ValueSource] = []
-        self.products: list[_Product] = []
-        self.words: list[tuple[int, int]] = []  # First byte and mask of each control word
-        self.rows: list[Provenance] = []  # Bytes that ldmatrix, and loads of registers, read
-        self.registers: list[tuple[int, Provenance]] = []  # Bits, and bytes, that scalar code reads
-        self.metadata: list[tuple[tuple[int, ...], Provenance]] = []
-        """What 4 bits of metadata may be, and their bytes."""
-        self._program = program
-        self._lanes: dict[Register, Provenance] = {}
-        """Where the bytes of each register that is known by lane come from, (32, bytes)."""
-        # Behind the last byte stands one for all that do not exist.
-        image = np.arange(program.image_bytes + 1, dtype=np.int64)
-        image[-1] = -1
-        shared = np.full(program.shared_bytes + 1, -1, np.int64)
-        self._memory = {"global": image, "shared": shared}
-        self._fragments: dict[tuple[Register, ...], ValueSource] = {}
-        """Fragments that come from the image, by their registers in order."""
-        for step in walk(program.steps):
-            self._step(step)
+    loads: list[ValueSource]
+    products: list[_Product]
+    words: list[tuple[int, int]]  # First byte and mask of each control word
+    rows: list[Provenance]  # Bytes that ldmatrix, and loads of registers, read
+    registers: list[tuple[int, Provenance]]  # Bits, and bytes, that scalar code reads
+    metadata: list[tuple[tuple[int, ...], Provenance]]
+    """What 4 bits of metadata may be, and their bytes."""
 
-    def _forget(self, step: Step) -> tuple[Register, ...]:
+
+def readings_of(program: Program) -> Readings:
+    """Follow what a program reads through copies, loop bodies once, both arms."""
+    found = Readings([], [], [], [], [], [])
+    lanes: dict[Register, Provenance] = {}
+    """Where the bytes of each register that is known by lane come from, (32, bytes)."""
+    fragments: dict[tuple[Register, ...], ValueSource] = {}
+    """Fragments that come from the image, by their registers in order."""
+    # Behind the last byte stands one for all that do not exist.
+    image = np.arange(program.image_bytes + 1, dtype=np.int64)
+    image[-1] = -1
+    spaces = {"global": image, "shared": np.full(program.shared_bytes + 1, -1, np.int64)}
+
+    def located(buffer: str, offsets: NDArray[np.int64]) -> tuple[Provenance, Provenance]:
+        memory = spaces[program.buffer(buffer).space]
+        places, last = program.offset(buffer) + offsets, memory.size - 1
+        return memory, np.where((places >= 0) & (places < last), places, last)
+
+    def read(buffer: str, offsets: NDArray[np.int64]) -> Provenance:
+        memory, places = located(buffer, offsets)
+        return memory[places]
+
+    def write(buffer: str, offsets: NDArray[np.int64], bytes_: Provenance | int) -> None:
+        memory, places = located(buffer, offsets)
+        memory[places] = bytes_
+        memory[-1] = -1
+
+    def forget(step: Step) -> tuple[Register, ...]:
         """Forget what the destination of a step held; return its registers."""
         registers = () if step.writes is None else step.writes.registers
         for register in registers:
-            self._lanes.pop(register, None)
-        for vector in [one for one in self._fragments if not set(registers).isdisjoint(one)]:
-            del self._fragments[vector]
+            lanes.pop(register, None)
+        for vector in [one for one in fragments if not set(registers).isdisjoint(one)]:
+            del fragments[vector]
         return registers
 
-    def _keep(self, step: Step, provenance: Provenance | None) -> None:
+    def keep(step: Step, provenance: Provenance | None) -> None:
         """Keep where the bytes of the registers that a step writes come from, (32, bytes)."""
-        registers = self._forget(step)
+        registers = forget(step)
         if provenance is not None:
             parts = np.split(provenance, len(registers), axis=1)
-            self._lanes.update(zip(registers, parts, strict=True))
+            lanes.update(zip(registers, parts, strict=True))
 
-    def _held(self, use: Use) -> Provenance | None:
-        """Return where the bytes of registers come from, (32, bytes); None if that is not known."""
-        known = [self._lanes[one] for one in use.registers if one in self._lanes]
+    def held(use: Use) -> Provenance | None:
+        """Return where the bytes of registers come from, (32, bytes); None if that is unknown."""
+        known = [lanes[one] for one in use.registers if one in lanes]
         return np.concatenate(known, axis=1) if len(known) == len(use.registers) else None
 
-    def _step(self, step: Step) -> None:
-        match step:
-            case Op():
-                self._op(step)
-            case Elementwise():
-                moved = self._fragments.get(step.reads[0].registers)
-                registers = self._forget(step)
-                if moved is not None:
-                    self._fragments[registers] = moved
-            case PlainAccess() if step.stores:
-                self._store(step)
-            case Copy():
-                (before,), (after,) = step.bytes_read, step.bytes_written
-                bytes_ = self._read(before.buffer, before.offsets)
-                self._write(after.buffer, after.offsets, bytes_)
-            case PlainAccess():
-                (span,) = step.bytes_read
-                provenance = self._read(span.buffer, span.offsets.ravel())
-                self.rows.append(provenance[provenance >= 0])
-                self._keep(step, provenance.reshape(LANES, -1))
-            case LaneCode():
-                held = self._held(step.reads[0]) if step.count else None
-                if held is not None:
-                    self.registers.append((step.bits, held))
-                self._forget(step)
-            case Scalar():
-                self._keep(step, self._held(step.reads[0]) if step.copies else None)
-            case Branch() | Loop():
-                if isinstance(step.uniform, Word):
-                    start = position(self._program, step.uniform.place)
-                    if 0 <= start <= self._program.image_bytes - 4:
-                        self.words.append((start, step.uniform.mask))
-            case Barrier():
-                pass
-            case _:
-                assert_never(step)
-
-    def _op(self, step: AnyOp) -> None:
-        if step.stores:
-            self._store(step)
-        elif accesses_matrix(step):
-            (span,) = step.bytes_read
-            provenance = self._read(span.buffer, span.offsets)
-            registers = self._forget(step)
-            if (provenance >= 0).all():
-                source = self._fragments[registers] = step.tile, provenance
-                self.loads.append(source)
-        elif accesses_rows(step):
-            rows = self._read(step.memory.buffer, step.memory.offsets(step.form))
-            self.rows.append(rows[rows >= 0])
-            # What is widened is no byte of the rows.
-            self._keep(step, None if is_packed(step.form) else rows.ravel()[moves(step.form)])
-        elif multiplies(step):
-            form = step.form
-            if form.opaque:
-                operands = {use.field: [self._fragments.get(use.registers)] for use in step.reads}
-            else:
-                operands = {use.field: self._matrices(form, use) for use in step.reads[:3]}
-            for use in step.reads[3:]:
-                metadata = self._held(use)
-                if metadata is not None:
-                    self.metadata.append((chunks_of(form), metadata[metadata >= 0]))
-            for sources in zip(*(operands[operand] for operand in "abc"), strict=True):
-                self.products.append((form, sources))
-            self._forget(step)
-        else:
-            held = self._held(step.reads[0])
-            turned = None if held is None else held.ravel()[moves(step.form, step.count)]
-            self._keep(step, turned)
-
-    def _store(self, step: Step) -> None:
-        for span in step.bytes_written:
-            self._write(span.buffer, span.offsets, -1)
-
-    def _matrices(self, form: Form, use: Use) -> list[ValueSource | None]:
-        provenance = self._held(use)
+    def matrices(form: Form, use: Use) -> list[ValueSource | None]:
+        provenance = held(use)
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
         lines = provenance.ravel()[_gathered(form, use.field)]
         return [(_tile(form, use.field), own) for own in lines]
 
-    def _places(self, buffer: str, offsets: NDArray[np.int64]) -> tuple[Provenance, Provenance]:
-        memory = self._memory[self._program.buffer(buffer).space]
-        places, last = self._program.offset(buffer) + offsets, memory.size - 1
-        return memory, np.where((places >= 0) & (places < last), places, last)
+    def multiply(step: AnyOp) -> None:
+        form = step.form
+        if form.opaque:
+            operands = {use.field: [fragments.get(use.registers)] for use in step.reads}
+        else:
+            operands = {use.field: matrices(form, use) for use in step.reads[:3]}
+        for use in step.reads[3:]:
+            metadata = held(use)
+            if metadata is not None:
+                found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
+        for sources in zip(*(operands[operand] for operand in "abc"), strict=True):
+            found.products.append((form, sources))
+        forget(step)
 
-    def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Provenance:
-        memory, places = self._places(buffer, offsets)
-        return memory[places]
+    def instruction(step: AnyOp) -> None:
+        if accesses_matrix(step):
+            (span,) = step.bytes_read
+            provenance = read(span.buffer, span.offsets)
+            registers = forget(step)
+            if (provenance >= 0).all():
+                source = fragments[registers] = step.tile, provenance
+                found.loads.append(source)
+        elif accesses_rows(step):
+            rows = read(step.memory.buffer, step.memory.offsets(step.form))
+            found.rows.append(rows[rows >= 0])
+            # What is widened is no byte of the rows.
+            keep(step, None if is_packed(step.form) else rows.ravel()[moves(step.form)])
+        elif multiplies(step):
+            multiply(step)
+        else:
+            before = held(step.reads[0])
+            keep(step, None if before is None else before.ravel()[moves(step.form, step.count)])
 
-    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Provenance | int) -> None:
-        memory, places = self._places(buffer, offsets)
-        memory[places] = bytes_
-        memory[-1] = -1
+    for step in walk(program.steps):
+        match step:
+            case Op() | PlainAccess() if step.stores:
+                for span in step.bytes_written:
+                    write(span.buffer, span.offsets, -1)
+            case Op():
+                instruction(step)
+            case Elementwise():
+                moved = fragments.get(step.reads[0].registers)
+                registers = forget(step)
+                if moved is not None:
+                    fragments[registers] = moved
+            case Copy():
+                (before,), (after,) = step.bytes_read, step.bytes_written
+                write(after.buffer, after.offsets, read(before.buffer, before.offsets))
+            case PlainAccess():
+                (span,) = step.bytes_read
+                provenance = read(span.buffer, span.offsets.ravel())
+                found.rows.append(provenance[provenance >= 0])
+                keep(step, provenance.reshape(LANES, -1))
+            case LaneCode():
+                bytes_ = held(step.reads[0]) if step.count else None
+                if bytes_ is not None:
+                    found.registers.append((step.bits, bytes_))
+                forget(step)
+            case Scalar():
+                keep(step, held(step.reads[0]) if step.copies else None)
+            case Branch() | Loop():
+                if isinstance(step.uniform, Word):
+                    start = position(program, step.uniform.place)
+                    if 0 <= start <= program.image_bytes - 4:
+                        found.words.append((start, step.uniform.mask))
+            case Barrier():
+                pass
+            case _:
+                assert_never(step)
+    return found
 
 
 @cache
@@ -329,7 +326,7 @@ class FillPlan:
 @lru_cache(maxsize=_PLANS)
 def plan_of(program: Program) -> FillPlan:
     """Find what to fill in the images of a program."""
-    found = Readings(program)
+    found = readings_of(program)
     uses = np.zeros(program.image_bytes, np.bool_)
     for provenance in found.rows:
         uses[provenance] = True

@@ -20,7 +20,7 @@ from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, loads_fragment, plain_load
 from strategies.contents import Recipe, ValueClass, expand, expand_by_class, recipes
 from strategies.contents.expansion import by_class
-from strategies.contents.plans import Readings
+from strategies.contents.plans import readings_of
 
 ALL = tuple(ValueClass)
 SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -132,7 +132,7 @@ def test_padding_of_ldmatrix_comes_from_nowhere(form: Form) -> None:
     buffers = (
         Buffer(name="out", space="global", size=512), Buffer(name="tile", space="shared", size=512),
     )  # fmt: skip
-    ((_, (a, b, _)),) = Readings(Program(buffers=buffers, steps=steps)).products
+    ((_, (a, b, _)),) = readings_of(Program(buffers=buffers, steps=steps)).products
     assert (a is None) == bool(form.texts["src_fmt"])
     assert b is not None
 

@@ -26,7 +26,7 @@ from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
-from strategies.contents.plans import Readings
+from strategies.contents.plans import readings_of
 from strategies.features import FEATURES, WISHED, Feature, Focus, Has
 from strategies.programs import is_valued
 from strategies.programs.products import SHARING
@@ -87,7 +87,7 @@ def test_a_program_is_read_as_it_was_written_judged_and_not_said_without_registe
 ) -> None:
     for program in _programs(feature):
         assert decode_program(encode_program(program), "program.json") == program
-        Readings(program)
+        readings_of(program)
         start = _images(program)
         assert allowed_bytes(permitted(program, start), execute(program, start).images).all()
     with pytest.raises(UsageError, match="only PTX can"):
