@@ -24,7 +24,7 @@ from oracle.program import lane_code, steps
 from oracle.program.lane_code import Mask, Repeat, Statement, Taken
 from oracle.program.operands import Place, Register, Use
 from oracle.program.program import Program, check_defined, check_images, position
-from oracle.program.steps import Straight
+from oracle.program.steps import Straight, row_offsets
 
 _NOBODY = -1
 
@@ -148,7 +148,7 @@ class Trace(Warps):
         elif steps.accesses_rows(step) and step.stores:
             index = moves(step.form)
             cells = np.arange(index.size) // 4
-            offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
+            offsets = row_offsets(step).ravel()[index.ravel()]
             self._note(Place(buffer=step.memory.buffer), offsets, cells, number)
 
     def _note(self, place: Place, offsets: NDArray[Any], cells: NDArray[Any], number: int) -> None:
