@@ -13,7 +13,7 @@ from oracle.bounds.enclosure import enclosure
 from oracle.bounds.permission import EXACT, UNKNOWN, allowed_bytes, bounds_of, permitted
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import Planes, Warps, execute, run
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import trace, writer_of
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form, Format
 from oracle.models import model_for
@@ -432,6 +432,6 @@ def test_the_writer_of_a_byte_is_the_element_that_lies_there(layout: str) -> Non
     for row, column in product(range(32), range(8)):
         number = row * 8 + column if layout == "row" else column * 32 + row
         for byte in range(4096 + 4 * number, 4100 + 4 * number):
-            written = traced.writer(byte)
+            written = writer_of(traced, byte)
             assert written is not None
             assert (written.row, written.column) == (row, column)
