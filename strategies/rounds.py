@@ -22,9 +22,7 @@ from itertools import count as count_up
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
-import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
@@ -33,7 +31,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.contents import Recipe, ValueClass, recipes
 from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form, shuffled
 from strategies.features import (
     FEATURES,
@@ -198,21 +196,12 @@ class Batch:
     focus: Focus  # What was asked of the program
     count: int  # Images that the round runs it on
     version: str  # PTX ISA version of its module
+    form: Form | None  # The form that the program is about; None of code of lanes alone
 
-    @property
-    def form(self) -> Form | None:
-        """The form that the program is about; None of code of lanes alone."""
-        form = self.focus.form
-        return form if form is not None and form.is_main else main_form(self.program)
 
-    @property
-    def about(self) -> str:
-        """What the program is about: an opcode, or code of lanes."""
-        return Has.LANES_ALONE.value if self.form is None else self.form.opcode
-
-    def images(self, count: int, *, first: int = 0) -> NDArray[np.uint8]:
-        """Return images, uint8 (count, image_bytes)."""
-        return expand(self.recipe, self.program, count, first=first)
+def opcode_of(form: Form | None) -> str:
+    """Return the opcode that a program is about, or that it is code of lanes."""
+    return Has.LANES_ALONE.value if form is None else form.opcode
 
 
 @cache
@@ -237,7 +226,7 @@ class ProgramCoverage(Coverage):
         # Image i is of class i modulo their number; few images do not come to the last ones.
         classes = batch.recipe.classes[: batch.count]
         counts["forms"].update(form.opcode for form in requirements(batch.program))
-        counts["main_forms"][batch.about] += 1
+        counts["main_forms"][opcode_of(batch.form)] += 1
         counts["versions"][batch.version] += 1
         counts["features"].update(feature.value for feature in features)
         counts["classes"].update(class_.value for class_ in classes)
@@ -494,9 +483,11 @@ def round_batches(
         for program, recipe in _with_recipe(strategy, module, own, classes):
             wanted = count if about is None else min(count, most_of_forms)
             most = max(_FIRST_IMAGES, wanted * _FULL_BYTES // program.image_bytes)
+            main = focus.form is not None and focus.form.is_main
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
                 count=min(wanted, most), version=of_program,
+                form=focus.form if main else main_form(program),
             )  # fmt: skip
 
 

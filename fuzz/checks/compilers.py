@@ -55,6 +55,7 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.ptx_text import is_cubin
 from runners.toolchains import DRIVER
+from strategies.contents import expand
 from strategies.draws import PtxVersions, Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
@@ -179,7 +180,9 @@ class MatrixRounds(Rounds):
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
-                seen = _Seen(batch=batch, images=batch.images(1), failure=failure)
+                seen = _Seen(
+                    batch=batch, images=expand(batch.recipe, batch.program, 1), failure=failure
+                )
                 said = kind_of_failure(failure), families.what_was_said(failure)
                 failed.setdefault(said, seen).members.append(member)
             else:
@@ -217,7 +220,7 @@ class MatrixRounds(Rounds):
         for variant in variants:
             self._place.check_runs(variant.compiled)
         self._heartbeat.enter(protocol.Stage.EXPAND)
-        images = batch.images(count, first=first)
+        images = expand(batch.recipe, batch.program, count, first=first)
         self._heartbeat.enter(protocol.Stage.RUN)
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
