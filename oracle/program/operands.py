@@ -75,12 +75,6 @@ class Place:
     buffer: str
     offset: int = 0
 
-    def __post_init__(self) -> None:
-        check_range(self.offset, *OFFSETS, "offset of a place, in bytes,")
-
-    def __str__(self) -> str:
-        return f"{self.buffer}+{self.offset}" if self.offset else self.buffer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
@@ -88,9 +82,6 @@ class Word:
 
     place: Place
     mask: int
-
-    def __str__(self) -> str:
-        return f"(word at {self.place} & {self.mask:#x})"
 
 
 Uniform = int | Word
