@@ -32,7 +32,17 @@ from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, recipes
-from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form, shuffled
+from strategies.draws import (
+    PtxVersions,
+    Selection,
+    derived_seed,
+    draw_one,
+    has_form,
+    only_version,
+    shuffled,
+    version_having,
+    version_of_round,
+)  # fmt: skip
 from strategies.features import (
     FEATURES,
     OF_SCALAR,
@@ -458,8 +468,8 @@ def round_batches(
     of a program, and of one that is about a form; fewer where they are large. `line_bytes` goes to
     every second program, `shares_registers` to the programs in turn, where it is not None.
     """
-    versions = version if isinstance(version, PtxVersions) else PtxVersions.only(version)
-    of_round = versions.of_round(key)
+    versions = version if isinstance(version, PtxVersions) else only_version(version)
+    of_round = version_of_round(versions, key)
     if focuses is None:
         focuses = _focuses(forms, key, ProgramCoverage())
     for index, focus in enumerate(focuses):
@@ -467,7 +477,7 @@ def round_batches(
         about = focus.form
         if about is None and not any(has_form(form, target, of_round) for form in forms):
             about = forms[0]  # all are newer than what the round has drawn
-        of_program = versions.having(about, target, of_round)
+        of_program = version_having(versions, about, target, of_round)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         sharing = shares_registers[index % len(shares_registers)]

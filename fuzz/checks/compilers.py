@@ -56,7 +56,7 @@ from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.ptx_text import is_cubin
 from runners.toolchains import DRIVER
 from strategies.contents import expand
-from strategies.draws import PtxVersions, Selection
+from strategies.draws import PtxVersions, Selection, version_having
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
 
@@ -368,7 +368,7 @@ class MatrixRounds(Rounds):
         target, versions = self._target, self._versions
         entries: dict[str, tuple[Form, str, Program]] = {}
         for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
-            version = versions.having(form, target, versions.main)
+            version = version_having(versions, form, target, versions.main)
             some = survey_programs([form], target=target, version=version, seed=self._seed)
             for _, program in some:
                 entries[f"form_{len(entries)}"] = form, version, program
@@ -437,7 +437,7 @@ class Compilers:
         """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
-            opened, newest = place.opened, fit.versions.newest
+            opened, newest = place.opened, fit.versions.every[-1]
             forms = selected_forms(self.selection, target=place.target, version=newest)
             facts = protocol.Facts(
                 target=place.target,

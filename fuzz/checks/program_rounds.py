@@ -102,7 +102,7 @@ class ProgramRounds(Rounds):
         """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
             target=ready.target,
-            forms=selected_forms(selection, target=ready.target, version=versions.newest),
+            forms=selected_forms(selection, target=ready.target, version=versions.every[-1]),
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
