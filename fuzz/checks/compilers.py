@@ -56,7 +56,8 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.ptx_text import is_cubin
 from runners.toolchains import DRIVER
-from strategies.draws import PtxVersions, Selection
+from strategies.contents import expand
+from strategies.draws import PtxVersions, Selection, version_having
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
 
@@ -180,7 +181,9 @@ class MatrixRounds(Rounds):
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
-                seen = _Seen(batch=batch, images=batch.images(1), failure=failure)
+                seen = _Seen(
+                    batch=batch, images=expand(batch.recipe, batch.program, 1), failure=failure
+                )
                 said = kind_of_failure(failure), families.what_was_said(failure)
                 failed.setdefault(said, seen).members.append(member)
             else:
@@ -218,7 +221,7 @@ class MatrixRounds(Rounds):
         for variant in variants:
             self._place.check_runs(variant.compiled)
         self._heartbeat.enter(protocol.Stage.EXPAND)
-        images = batch.images(count, first=first)
+        images = expand(batch.recipe, batch.program, count, first=first)
         self._heartbeat.enter(protocol.Stage.RUN)
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
@@ -366,7 +369,7 @@ class MatrixRounds(Rounds):
         target, versions = self._target, self._versions
         entries: dict[str, tuple[Form, str, Program]] = {}
         for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
-            version = versions.having(form, target, versions.main)
+            version = version_having(versions, form, target, versions.main)
             some = survey_programs([form], target=target, version=version, seed=self._seed)
             for _, program in some:
                 entries[f"form_{len(entries)}"] = form, version, program
@@ -435,7 +438,7 @@ class Compilers:
         """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
-            opened, newest = place.opened, fit.versions.newest
+            opened, newest = place.opened, fit.versions.every[-1]
             forms = selected_forms(self.selection, target=place.target, version=newest)
             facts = protocol.Facts(
                 target=place.target,

@@ -35,7 +35,7 @@ from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
-from strategies.contents import expand_by_class
+from strategies.contents import expand, expand_by_class
 from strategies.draws import PtxVersions, Selection
 from strategies.rounds import Batch, selected_forms
 
@@ -102,7 +102,7 @@ class ProgramRounds(Rounds):
         """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
             target=ready.target,
-            forms=selected_forms(selection, target=ready.target, version=versions.newest),
+            forms=selected_forms(selection, target=ready.target, version=versions.every[-1]),
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
@@ -159,7 +159,7 @@ class ProgramRounds(Rounds):
             self._report.counts["programs", "failed"] += 1
             self._report.failed += 1
             self._report.said = failure.line
-            self._failure(batch, batch.images(1)[0], 0, failure)
+            self._failure(batch, expand(batch.recipe, batch.program, 1)[0], 0, failure)
         for variant in variants:
             self._run(batch, built, variant.compiled, first, count)
 
