@@ -33,6 +33,7 @@ from fuzz.compilers.members import (
     Member,
     MemberRunner,
     RunPlace,
+    failed_in,
     fitting,
     given,
     placed,
@@ -148,7 +149,7 @@ class MatrixRounds(Rounds):
         for module in {one.module.version: one for one in built.values()}.values():
             together = [
                 member
-                for member in module.failed
+                for member in failed_in(module)
                 if member.assembler is not None
                 and (module.module.version, member) not in self._failed_alone
             ]
@@ -176,7 +177,7 @@ class MatrixRounds(Rounds):
     def _not_said(self, batch: Batch, built: Built) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
         rest, failed = [], dict[tuple[Kind, str], _Seen]()
-        for member, failure in built.failed.items():
+        for member, failure in failed_in(built).items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
@@ -187,7 +188,7 @@ class MatrixRounds(Rounds):
                 failed.setdefault(said, seen).members.append(member)
             else:
                 rest.append(member)
-        right = [member for member in built.made if member not in built.failed]
+        right = [member for member in built.made if member not in failed_in(built)]
         self._report.counts["uncompiled",] += bool(failed)
         for seen in failed.values():
             self._wrong_with(seen, right)
@@ -197,8 +198,8 @@ class MatrixRounds(Rounds):
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         report = self._report
-        self._failed_alone.update((batch.version, member) for member in built.failed)
-        said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+        self._failed_alone.update((batch.version, member) for member in failed_in(built))
+        said = any(one.trouble is not Trouble.UNSUPPORTED for one in failed_in(built).values())
         different = said and bool(variants)
         if self._place.opened is None:
             report.answered += count

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corpus import Kind, ShrinkStatus
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
-from fuzz.compilers.members import Built, BuiltVariant, Member
+from fuzz.compilers.members import Built, BuiltVariant, Member, failed_in
 from fuzz.diagnosis.culprit import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered
 from fuzz.findings import families
@@ -129,7 +129,7 @@ class ProgramRounds(Rounds):
 
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
         # One that does not compile by itself is one case.
-        return 1 if built is not None and built.failed else batch.count
+        return 1 if built is not None and failed_in(built) else batch.count
 
     def _images_at_once(self, batch: Batch) -> int:
         # Images of a class are next to each other: what the oracle computes at once is of one.
@@ -151,7 +151,7 @@ class ProgramRounds(Rounds):
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
-        for failure in built.failed.values():
+        for failure in failed_in(built).values():
             self._report.cases += 1
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, 1)

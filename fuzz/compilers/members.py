@@ -325,10 +325,10 @@ class Built:
     module: KernelModule
     made: Mapping[Member, protocol.Compiled | protocol.Failure]  # in the order of the members
 
-    @property
-    def failed(self) -> Mapping[Member, protocol.Failure]:
-        """The members that did not compile it."""
-        return {one: made for one, made in self.made.items() if isinstance(made, protocol.Failure)}
+
+def failed_in(built: Built) -> Mapping[Member, protocol.Failure]:
+    """Return the members that did not compile a module."""
+    return {one: made for one, made in built.made.items() if isinstance(made, protocol.Failure)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,8 @@ class Program:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
+        for buffer in self.buffers:
+            operands.check_buffer(buffer)
         names = [buffer.name for buffer in self.buffers]
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
