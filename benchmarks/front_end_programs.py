@@ -25,6 +25,7 @@ from oracle.isa.targets import Module
 from runners.compilers import find_front_ends, front_ends_selected, parse_levels
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
+from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import round_batches, round_key, selected_forms
 
@@ -91,7 +92,7 @@ def main() -> None:
                             alone = emit(batch.program, module=module, entry=batch.entry)
                             (one,) = matrix.build(alone, members=[member])
                         made |= one.made
-                    images = batch.images(IMAGES)
+                    images = expand(batch.recipe, batch.program, IMAGES)
                     expected = execute(batch.program, images, target=given.target).images
                     for member, failure in made.items():
                         if isinstance(failure, Failure):

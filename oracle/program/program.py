@@ -23,7 +23,7 @@ from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, METADATA, STORAGE, chunks
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Held, Place, check
+from oracle.program.operands import Held, Place, check, check_range
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.steps import (
     AnyOp,
@@ -55,6 +55,8 @@ class Program:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
+        for buffer in self.buffers:
+            operands.check_buffer(buffer)
         names = [buffer.name for buffer in self.buffers]
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
@@ -70,6 +72,7 @@ class Program:
                 if span.buffer not in spaces:
                     text = f"a step names buffer {span.buffer!r}; the program has "
                     raise UsageError(text + (", ".join(names) or "none"))
+                check_range(span.start, *operands.OFFSETS, "offset of a place, in bytes,")
             for use in step.uses:
                 _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, operands.Word):
@@ -173,7 +176,7 @@ def position(program: Program, place: Place) -> int:
 
 def locate(program: Program, byte: int) -> Place | None:
     """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
-    operands.check_range(byte, 0, program.image_bytes - 1, "byte of the image")
+    check_range(byte, 0, program.image_bytes - 1, "byte of the image")
     for buffer in program.buffers:
         offset = byte - program.offset(buffer.name)
         if buffer.space == "global" and 0 <= offset < buffer.size:
