@@ -255,10 +255,9 @@ class BreachReason:
 @lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
     """Return every reason why a program is undefined on a target, forms that it lacks apart."""
-    sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
     marks = {
         (space, what): np.full(size, what == _UNWRITTEN)
-        for space, size in sizes.items()
+        for space, size in (("global", program.image_bytes), ("shared", program.shared_bytes))
         for what in (_READ, _WRITTEN, _UNWRITTEN)
     }
     state = _State(program, parse_target(split_compiler(target)[0]).number, [], "", {}, marks)
@@ -431,8 +430,7 @@ def _check_uses(state: _State, step: Straight, section: str) -> None:
         text += "of its own"
         _report(state, Breach.TWICE, VECTORS, text)
     if step.address is not None and made.holds.bits == 32:
-        space = space_of(state.program, step)
-        if not space.startswith("shared"):
+        if not (space := space_of(state.program, step)).startswith("shared"):
             text = "the address stands in a register of 32 bits and the access is "
             text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
             _report(state, Breach.SHORT_ADDRESS, ADDRESSES, text)
@@ -521,8 +519,7 @@ def _check_rows(state: _State, step: RowAccess) -> None:
         elif (first := rows.setdefault(address, lane)) != lane and step.stores:
             text = f"lanes {first} and {lane} name the same row; which is written last is open"
             _report(state, Breach.RACE, CONSISTENCY, f"{text}, so part them")
-    used = [address for address, lane in rows.items() if lane < form.addresses]
-    if used:
+    if used := [address for address, lane in rows.items() if lane < form.addresses]:
         bytes_ = np.add.outer(np.array(used) + start, np.arange(size)).ravel()
         _check_access(state, own.name, bytes_, step.stores)
 
