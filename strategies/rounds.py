@@ -42,7 +42,7 @@ from strategies.draws import (
     shuffled,
     version_having,
     version_of_round,
-)  # fmt: skip
+)
 from strategies.features import (
     FEATURES,
     OF_SCALAR,

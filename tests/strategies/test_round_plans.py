@@ -14,14 +14,7 @@ from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.program.program import requirements
 from strategies import rounds as strategies_rounds
-from strategies.draws import (
-    Selection,
-    draw,
-    draw_one,
-    only_version,
-    version_of_round,
-    versions_up_to,
-)  # fmt: skip
+from strategies.draws import Selection, draw, draw_one, version_of_round, versions_up_to
 from strategies.features import Focus
 from strategies.programs import programs
 from strategies.rounds import (
@@ -158,7 +151,7 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
         assert all(is_available(form, module) for form in requirements(batch.program))
         # The same program as with that version alone.
         alone = round_batches(
-            forms, target=TARGET, version=only_version(batch.version), key=seed,
+            forms, target=TARGET, version=batch.version, key=seed,
             focuses=[Focus(form=batch.form)] * len(focuses), count=8,
         )  # fmt: skip
         assert batch in list(alone)
