@@ -17,7 +17,7 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.compilers.members import BuildMatrix, Member, fitting, members_of, placed
+from fuzz.compilers.members import BuildMatrix, Member, failed_in, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
 from oracle.execution.execution import execute
@@ -88,7 +88,7 @@ def main() -> None:
                     made = {}
                     for member in fit:
                         one = built[member]
-                        if one.failed:
+                        if failed_in(one):
                             alone = emit(batch.program, module=module, entry=batch.entry)
                             (one,) = matrix.build(alone, members=[member])
                         made |= one.made
