@@ -424,13 +424,13 @@ def _check_uses(state: _State, step: Straight, section: str) -> None:
         return
     registers = made.registers
     if len(set(registers)) != len(registers):
-        twice = next(one for one in registers if registers.count(one) > 1)
-        text = f"register {operands.text_of([twice])} stands more than once in the destination "
-        text += f"{made.name}; which result it holds is said nowhere, so give each a register "
-        text += "of its own"
+        twice = operands.text_of([next(one for one in registers if registers.count(one) > 1)])
+        text = f"register {twice} stands more than once in the destination {made.name}; which "
+        text += "result it holds is said nowhere, so give each a register of its own"
         _report(state, Breach.TWICE, VECTORS, text)
     if step.address is not None and made.holds.bits == 32:
-        if not (space := space_of(state.program, step)).startswith("shared"):
+        space = space_of(state.program, step)
+        if not space.startswith("shared"):
             text = "the address stands in a register of 32 bits and the access is "
             text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
             _report(state, Breach.SHORT_ADDRESS, ADDRESSES, text)
@@ -529,9 +529,9 @@ def _check_copy(state: _State, step: Copy) -> None:
     inside = [_is_inside(state, place, step.size) for place in places]
     if not all(inside):
         return
-    starts = [position(state.program, place) for place in places]
+    source, target = (position(state.program, place) for place in places)
     spaces = {state.program.buffer(place.buffer).space for place in places}
-    if len(spaces) == 1 and abs(starts[0] - starts[1]) < step.size:
+    if len(spaces) == 1 and abs(source - target) < step.size:
         text = "source and destination of a copy overlap; part them"
         _report(state, Breach.OVERLAP, CONSISTENCY, text)
         return
