@@ -17,7 +17,7 @@ from oracle.arithmetic.conversions import FLOATS
 from oracle.isa.forms import ROW_BYTES, Form, Format, FormatKind, Matrix
 from oracle.isa.lookup import ACCESS_FORMS
 from oracle.layouts import Tile, read, write
-from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use
+from oracle.program.operands import Buffer, Operation, Place, Registers, Span, Use, operations
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
@@ -303,7 +303,7 @@ class SingleProduct:
         by = (Operation.AND, Operation.OR)
         if matrix.type.is_float:
             by = (Operation.MULTIPLY, Operation.ADD)
-        if not all(operation.accepts(matrix.type) for operation in by):
+        if not {*by} <= {*operations(matrix.type)}:
             return None
         made = [
             Elementwise(

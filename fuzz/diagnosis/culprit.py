@@ -33,7 +33,7 @@ from fuzz.diagnosis.experiments import (
 )
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
-from oracle.execution.tracing import Event, Trace, trace
+from oracle.execution.tracing import Event, Trace, maker_of, trace
 from oracle.isa.forms import LANES, Form, Format
 from oracle.isa.lookup import chunks_of
 from oracle.program.lane_code import Repeat
@@ -209,8 +209,8 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
         names = ["wmma.mma", "wmma.load"]
     elif multiplies_registers(step):
         names = [f"{name_of(step)} of {expanded_alike(step.form)}"]
-        factors = [use.name for use in step.reads if use.field in ("a", "b")]
-        if any(is_lane_code(getattr(traced.maker(event, one), "step", None)) for one in factors):
+        factors = [maker_of(traced, event, use.name) for use in step.reads if use.field in "ab"]
+        if any(one is not None and is_lane_code(one.step) for one in factors):
             # It is right with the same multiplicands, loaded.
             condition = "multiplicands that scalar code computes"
     else:
@@ -323,7 +323,7 @@ class _Alone:
         whole = [use for use in reads if apart.isdisjoint(one.bank for one in use.registers)]
         single = {
             register: Use(
-                field=f"{register.bank}_{register.number}", name=f"{register}",
+                field=f"{register.bank}_{register.number}", name=text_of([register]),
                 holds=Registers(registers=1, bits=register.bits),
             )
             for use in reads

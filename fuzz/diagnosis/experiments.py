@@ -19,7 +19,7 @@ from fuzz.runner import kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
-from oracle.execution.tracing import Event, Trace
+from oracle.execution.tracing import Event, Trace, maker_of
 from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
@@ -464,10 +464,10 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[SingleProduct, Mapp
 
 def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     """Return what made what an event read, apart from element-wise steps on the way."""
-    maker = traced.maker(event, name)
-    while maker is not None and maker.step.changes:
-        maker = traced.maker(maker, maker.step.carried)
-    return maker
+    made = maker_of(traced, event, name)
+    while made is not None and made.step.changes:
+        made = maker_of(traced, made, made.step.carried)
+    return made
 
 
 # Copies

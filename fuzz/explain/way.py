@@ -27,7 +27,7 @@ from fuzz.findings.verdicts import Difference, Subject, differences
 from fuzz.kinds import is_provisional
 from oracle.bounds.permission import Bound, allowed_bytes, bounds_of, permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace
+from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace, writer_of
 from oracle.isa.forms import FORMATS, Format
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.lane_code import (
@@ -139,7 +139,7 @@ class ValueFacts:
     @cached_property
     def written(self) -> Written | None:
         """The step that wrote the byte that is shown; None if none is."""
-        return None if self.shown is None else self.trace.writer(self.shown.byte)
+        return None if self.shown is None else writer_of(self.trace, self.shown.byte)
 
     @cached_property
     def _permission(self) -> Any:

@@ -22,7 +22,7 @@ from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import differences
 from fuzz.kinds import KILLS, described, is_provisional, sentence, what_is_wrong
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import maker_of, producer_of, trace, writer_of
 from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
@@ -146,14 +146,13 @@ def look_of(
     """
     traced = trace(program, images[0], target=target)
     found = differences(program, expected[0], actual[0])
-    written = filter(None, (traced.writer(one.byte) for one in found))
+    written = filter(None, (writer_of(traced, one.byte) for one in found))
     scalar, behind = "", False
     if (first := next(written, None)) is not None:
         (stored,) = first.event.step.reads
-        maker = traced.maker(first.event, stored.name)
-        code = None if maker is None else maker.step
+        code = getattr(maker_of(traced, first.event, stored.name), "step", None)
         scalar = _last_writers(code)[first.column] if is_lane_code(code) else ""
-        producers = map(traced.producer, chain([first], written))
+        producers = (producer_of(traced, one) for one in chain([first], written))
         made = (one.step.form for one in producers if one and is_producer(one.step))
         form = next(made, None) or form
         behind = any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -38,6 +38,7 @@ from oracle.program.steps import (
     RowAccess,
     Step,
     Straight,
+    row_offsets,
 )
 from oracle.scalar import SCALARS
 
@@ -375,7 +376,7 @@ class Warps:
 
     def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
         memory, start = self.at(Place(buffer=step.memory.buffer))
-        return memory, step.memory.offsets(step.form) + start
+        return memory, row_offsets(step) + start
 
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)
@@ -542,8 +543,11 @@ def slices_of(program: Program, count: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def run(steps: tuple[Step, ...], warps: Warps) -> None:
-    """Take a batch of warps through steps."""
+Taking = Callable[[Warps, Straight], None]
+
+
+def run(steps: tuple[Step, ...], warps: Warps, take: Taking = Warps.take) -> None:
+    """Take a batch of warps through steps, one by one with `take`."""
     for step in steps:
         match step:
             case Branch() | Loop():
@@ -554,23 +558,24 @@ def run(steps: tuple[Step, ...], warps: Warps) -> None:
                     else np.full(warps.count, value, dtype=np.uint32)
                 )
                 if isinstance(step, Branch):
-                    _where(numbers != 0, warps, step.then, step.otherwise)
+                    _where(numbers != 0, warps, step.then, step.otherwise, take)
                     continue
                 for iteration in range(int(numbers.max(initial=0))):
-                    _where(numbers > iteration, warps, step.body, ())
+                    _where(numbers > iteration, warps, step.body, (), take)
             case step:
-                warps.take(step)
+                take(warps, step)
 
 
 def _where(
-    mask: NDArray[np.bool_], warps: Warps, then: tuple[Step, ...], otherwise: tuple[Step, ...]
-) -> None:
+    mask: NDArray[np.bool_], warps: Warps, then: tuple[Step, ...], otherwise: tuple[Step, ...],
+    take: Taking,
+) -> None:  # fmt: skip
     if mask.all():
-        run(then, warps)
+        run(then, warps, take)
     elif not mask.any():
-        run(otherwise, warps)
+        run(otherwise, warps, take)
     else:
         yes, no = warps.part(mask), warps.part(~mask)
-        run(then, yes)
-        run(otherwise, no)
+        run(then, yes, take)
+        run(otherwise, no, take)
         warps.join(mask, yes, no)

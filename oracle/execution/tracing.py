@@ -57,108 +57,108 @@ class Written(NamedTuple):
     """Column of the matrix, or the register's number."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """One warp's way through a program."""
+
+    model: Model
+    image: NDArray[np.uint8]
+    """The image behind the program, uint8 (image_bytes,)."""
+    events: Sequence[Event]
+    """The steps, in the order of execution."""
+    written: NDArray[np.int32]
+    """Of each byte of the image the number of the event that wrote it, and which element it is of,
+    (2, image_bytes)."""
+
+
 def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
     """Take one warp through a program on an image, uint8 (image_bytes,); raises as `execute`."""
     check_defined(program, target=target)
     images = np.array(image[None], order="C")
     check_images(program, images)
-    warp = Trace(program, images, model_for(target))
-    run(program.steps, warp)
-    return warp
+    events: list[Event] = []
+    makers_of: dict[Register, int] = {}
+    sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
+    writers = {space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()}
 
+    def bytes_at(place: Place) -> tuple[NDArray[np.int32], int]:
+        return writers[program.buffer(place.buffer).space], position(program, place)
 
-class Trace(Warps):
-    """One warp that keeps what passes by, in `events`."""
+    def note(place: Place, offsets: NDArray[Any], cells: NDArray[Any]) -> None:
+        written, start = bytes_at(place)
+        written[0, start + offsets] = len(events)
+        written[1, start + offsets] = cells
 
-    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
-        super().__init__(program, images, model)
-        self.events: list[Event] = []
-        self.image = images[0]
-        """uint8 (image_bytes,)."""
-        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
-        self.written = {
-            space: np.full((2, size), _NOBODY, np.int32) for space, size in sizes.items()
-        }
-        """Of each byte the number of the event that wrote it, and which element it is of."""
-        self._makers: dict[Register, int] = {}
-
-    def writer(self, byte: int) -> Written | None:
-        """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
-        number, cell = self.written["global"][:, byte].tolist()
-        if number == _NOBODY:
-            return None
-        step = self.events[number].step
-        columns = (
-            step.form.matrix().columns
-            if steps.accesses_matrix(step)
-            else step.reads[0].holds.registers
-        )
-        return Written(self.events[number], *divmod(cell, columns))
-
-    def maker(self, event: Event, name: str | None) -> Event | None:
-        """Return the event that made what another read as an operand; None if none did."""
-        number = None if name is None else event.makers.get(name)
-        return None if number is None else self.events[number]
-
-    def producer(self, written: Written) -> Event | None:
-        """Return the last multiplication or ldmatrix behind a store, None if there is none."""
-        (stored,) = written.event.step.reads
-        event = self.maker(written.event, stored.name)
-        while event is not None and not steps.is_producer(event.step):
-            event = self.maker(event, event.step.carried)
-        return event
-
-    def take(self, step: Straight) -> None:
+    def take(warp: Warps, step: Straight) -> None:
         """Take one step, and note what it read and made."""
-        number, inputs, makers = len(self.events), dict[str, NDArray[Any]](), dict[str, int]()
+        inputs, makers, stored = dict[str, NDArray[Any]](), dict[str, int](), {_NOBODY}
         for use in step.reads:
-            inputs[use.field] = self.held(use)["bits"][0]
-            makers[use.name] = max(self._makers[register] for register in use.registers)
+            inputs[use.field] = warp.held(use)["bits"][0]
+            makers[use.name] = max(makers_of[register] for register in use.registers)
         if steps.accesses_rows(step) and not step.stores:
-            memory, rows = self.rows(step)
+            memory, rows = warp.rows(step)
             inputs["rows"] = memory["bits"][0][rows]
-        stored = {_NOBODY}
         for span in step.bytes_read:
-            written, start = self._bytes(Place(buffer=span.buffer, offset=0))
+            written, start = bytes_at(Place(buffer=span.buffer, offset=0))
             stored.update(written[0, start + span.offsets].ravel().tolist())
-        super().take(step)
+        warp.take(step)
         result = None
         if step.writes is not None:
-            self._makers |= dict.fromkeys(step.writes.registers, number)
-            result = self.held(step.writes)["bits"][0]
-        self.events.append(
-            Event(
-                number=number, step=step, inputs=inputs, makers=makers,
-                stored=frozenset(stored - {_NOBODY}), result=result,
-            )
-        )  # fmt: skip
+            makers_of.update(dict.fromkeys(step.writes.registers, len(events)))
+            result = warp.held(step.writes)["bits"][0]
         if steps.copies_bytes(step):
-            (source, start), (target, at) = self._bytes(step.source), self._bytes(step.destination)
-            target[:, at : at + step.size] = source[:, start : start + step.size].copy()
+            (source, start), (copy, at) = bytes_at(step.source), bytes_at(step.destination)
+            copy[:, at : at + step.size] = source[:, start : start + step.size].copy()
         elif steps.accesses_matrix(step) and step.stores:
             tile = step.tile
             line = np.arange(tile.lines)[:, None]
             element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
             row, column = (line, element) if tile.layout == "row" else (element, line)
-            cells = row * tile.matrix.columns + column
-            self._note(step.memory.place, tile.byte_offsets, cells, number)
+            note(step.memory.place, tile.byte_offsets, row * tile.matrix.columns + column)
         elif steps.accesses_registers(step) and step.stores:
             offsets = np.arange(step.size)
-            self._note(step.place, offsets, offsets // (step.bits // 8), number)
+            note(step.place, offsets, offsets // (step.bits // 8))
         elif steps.accesses_rows(step) and step.stores:
             index = moves(step.form)
-            cells = np.arange(index.size) // 4
-            offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
-            self._note(Place(buffer=step.memory.buffer), offsets, cells, number)
+            offsets = steps.row_offsets(step).ravel()[index.ravel()]
+            note(Place(buffer=step.memory.buffer), offsets, np.arange(index.size) // 4)
+        events.append(
+            Event(
+                number=len(events), step=step, inputs=inputs, makers=makers,
+                stored=frozenset(stored - {_NOBODY}), result=result,
+            )
+        )  # fmt: skip
 
-    def _note(self, place: Place, offsets: NDArray[Any], cells: NDArray[Any], number: int) -> None:
-        written, start = self._bytes(place)
-        written[0, start + offsets] = number
-        written[1, start + offsets] = cells
+    model = model_for(target)
+    run(program.steps, Warps(program, images, model), take)
+    return Trace(model=model, image=images[0], events=events, written=writers["global"])
 
-    def _bytes(self, place: Place) -> tuple[NDArray[np.int32], int]:
-        space = self.program.buffer(place.buffer).space
-        return self.written[space], position(self.program, place)
+
+def writer_of(trace: Trace, byte: int) -> Written | None:
+    """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
+    number, cell = trace.written[:, byte].tolist()
+    if number == _NOBODY:
+        return None
+    step = trace.events[number].step
+    columns = (
+        step.form.matrix().columns if steps.accesses_matrix(step) else step.reads[0].holds.registers
+    )
+    return Written(trace.events[number], *divmod(cell, columns))
+
+
+def maker_of(trace: Trace, event: Event, name: str | None) -> Event | None:
+    """Return the event that made what another read as an operand; None if none did."""
+    number = None if name is None else event.makers.get(name)
+    return None if number is None else trace.events[number]
+
+
+def producer_of(trace: Trace, written: Written) -> Event | None:
+    """Return the last multiplication or ldmatrix behind a store, None if there is none."""
+    (stored,) = written.event.step.reads
+    event = maker_of(trace, written.event, stored.name)
+    while event is not None and not steps.is_producer(event.step):
+        event = maker_of(trace, event, event.step.carried)
+    return event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,105 +298,102 @@ class Link:
     """Row and column of a matrix, or lane and register; None where several elements matter."""
 
 
-def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
-    """Return what led to a stored value, in order; `others` are lanes that matter, too."""
-    walk = _Walk()
-    walk.store(written.event, (written.row, written.column), others)
-    needed = set[int]()
-    for event in reversed(trace.events[: written.event.number]):
-        if event.number in needed:
-            walk.store(event, None, ())
-        else:
-            walk.back(event)
-        if walk.links[-1].event is event:
-            needed |= event.stored
-    return tuple(reversed(walk.links))
-
-
 def _no_lanes() -> Mask:
     return np.zeros(LANES, np.bool_)
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self.links: list[Link] = []
-        self.need: dict[Register, Mask] = {}
-        """Lanes in which the value of a register matters."""
-        self.at: dict[Register, tuple[int, int]] = {}
+def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
+    """Return what led to a stored value, in order; `others` are lanes that matter, too."""
+    links: list[Link] = []
+    need: dict[Register, Mask] = {}
+    """Lanes in which the value of a register matters."""
+    at_of: dict[Register, tuple[int, int]] = {}
+    """Elements of matrices that matter alone."""
 
-    def want(self, use: Use, lanes: Mask, at: tuple[int, int] | None = None) -> None:
+    def want(use: Use, lanes: Mask, at: tuple[int, int] | None = None) -> None:
         for register in use.registers:
-            self.want_one(register, lanes)
+            want_one(register, lanes)
             if at is not None:
-                self.at.setdefault(register, at)
+                at_of.setdefault(register, at)
 
-    def want_one(self, register: Register, lanes: Mask) -> None:
-        self.need[register] = self.need.get(register, _no_lanes()) | lanes
+    def want_one(register: Register, lanes: Mask) -> None:
+        need[register] = need.get(register, _no_lanes()) | lanes
 
-    def store(self, event: Event, at: tuple[int, int] | None, others: Sequence[int]) -> None:
+    def store(event: Event, at: tuple[int, int] | None = None) -> None:
         (use,) = event.step.reads
         lanes = ~_no_lanes()
         if at is not None and not use.is_fragment:
             lanes = _no_lanes()
             lanes[[at[0], *others]] = True
-            self.want_one(use.registers[at[1]], lanes)
+            want_one(use.registers[at[1]], lanes)
         else:
-            self.want(use, lanes, at)
-        self.links.append(Link(event=event, lanes=lanes, at=at))
+            want(use, lanes, at)
+        links.append(Link(event=event, lanes=lanes, at=at))
 
-    def back(self, event: Event) -> None:
+    def back(event: Event) -> None:
         step, made = event.step, event.step.writes
         if made is None:
             return
         hit = {
-            index: self.need.pop(register)
+            index: need.pop(register)
             for index, register in enumerate(made.registers)
-            if register in self.need
+            if register in need
         }
         if not hit:
             return
-        places_ = [self.at.pop(one) for one in made.registers if one in self.at]
+        places_ = [at_of.pop(one) for one in made.registers if one in at_of]
         # An element of a matrix is no register of a lane.
         at = next(iter(places_), None) if made.is_fragment else None
         if steps.is_lane_code(step):
-            self._scalar(event, hit)
+            scalar(event, hit)
             return
         lanes = np.logical_or.reduce([*hit.values()])
         if not made.is_fragment and len(hit) == lanes.sum() == 1:
             at = int(np.argmax(lanes)), next(iter(hit))
         matter = lanes if steps.accesses_registers(step) else ~_no_lanes()
-        self.links.append(Link(event=event, registers=(*hit,), at=at, lanes=matter))
+        links.append(Link(event=event, registers=(*hit,), at=at, lanes=matter))
         ways = 1 if step.changes or step.copies else 2 if step.action == "pack_registers" else 0
         for use in step.reads:
             carried = use.name == step.carried
             if ways and not use.is_fragment:
                 for index, some in hit.items():
                     for register in use.registers[ways * index : ways * (index + 1)]:
-                        self.want_one(register, some)
+                        want_one(register, some)
             elif carried and steps.multiplies_registers(step):
                 for index, some in hit.items():
                     # C may have other registers than D: of another type, say.
                     if len(use.registers) == len(made.registers):
-                        self.want_one(use.registers[index], some)
+                        want_one(use.registers[index], some)
                     else:
-                        self.want(use, some)
+                        want(use, some)
             else:
-                self.want(use, ~_no_lanes(), at if carried and use.is_fragment else None)
+                want(use, ~_no_lanes(), at if carried and use.is_fragment else None)
 
-    def _scalar(self, event: Event, hit: dict[int, Mask]) -> None:
+    def scalar(event: Event, hit: dict[int, Mask]) -> None:
         step = event.step
         assert steps.is_lane_code(step)
-        need: dict[str, Mask] = defaultdict(_no_lanes)
+        named: dict[str, Mask] = defaultdict(_no_lanes)
         for index, lanes in hit.items():
-            need[step.results[index]] |= lanes
+            named[step.results[index]] |= lanes
         inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
         passed = lane_code.trail(step, inputs[None])
-        for taken, lanes in _needed(step.code, passed, need):
-            self.links.append(Link(event=event, taken=taken, lanes=lanes))
+        for taken, lanes in _needed(step.code, passed, named):
+            links.append(Link(event=event, taken=taken, lanes=lanes))
         for use in step.reads:
             for name, register in zip(step.inputs, use.registers, strict=True):
-                if need[name].any():
-                    self.want_one(register, need[name])
+                if named[name].any():
+                    want_one(register, named[name])
+
+    store(written.event, (written.row, written.column))
+    needed = set[int]()
+    for event in reversed(trace.events[: written.event.number]):
+        if event.number in needed:
+            store(event)
+        else:
+            back(event)
+        if links[-1].event is event:
+            needed |= event.stored
+    return tuple(reversed(links))
 
 
 def _needed(

@@ -57,15 +57,18 @@ class Buffer:
     alignment: int = IMAGE_ALIGNMENT
     """Bytes; a power of two, at most IMAGE_ALIGNMENT."""
 
-    def __post_init__(self) -> None:
-        check_name(self.name, "buffer")
-        check(self.space in SPACES, f"space {self.space!r} is none of {', '.join(SPACES)}")
-        check_range(self.size, 1, 1 << 24, f"size of buffer {self.name}, in bytes,")
-        check(
-            1 <= self.alignment <= IMAGE_ALIGNMENT and self.alignment & (self.alignment - 1) == 0,
-            f"alignment of buffer {self.name} is {self.alignment}; it must be a power of two, "
-            f"at most {IMAGE_ALIGNMENT}",
-        )
+
+@lru_cache(maxsize=1 << 12)
+def check_buffer(buffer: Buffer) -> None:
+    """Raise UsageError unless a program can have a buffer."""
+    check_name(buffer.name, "buffer")
+    check(buffer.space in SPACES, f"space {buffer.space!r} is none of {', '.join(SPACES)}")
+    check_range(buffer.size, 1, 1 << 24, f"size of buffer {buffer.name}, in bytes,")
+    check(
+        1 <= buffer.alignment <= IMAGE_ALIGNMENT and buffer.alignment.bit_count() == 1,
+        f"alignment of buffer {buffer.name} is {buffer.alignment}; it must be a power of two, "
+        f"at most {IMAGE_ALIGNMENT}",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +78,6 @@ class Place:
     buffer: str
     offset: int = 0
 
-    def __post_init__(self) -> None:
-        check_range(self.offset, *OFFSETS, "offset of a place, in bytes,")
-
-    def __str__(self) -> str:
-        return f"{self.buffer}+{self.offset}" if self.offset else self.buffer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
@@ -88,9 +85,6 @@ class Word:
 
     place: Place
     mask: int
-
-    def __str__(self) -> str:
-        return f"(word at {self.place} & {self.mask:#x})"
 
 
 Uniform = int | Word
@@ -165,9 +159,6 @@ class Register(NamedTuple):
     bits: int
     number: int
 
-    def __str__(self) -> str:
-        return f"{self.bank}.{self.number}"
-
 
 def listed(text: str) -> bool:
     """Tell whether an operand lists its registers, rather than naming a bank."""
@@ -195,7 +186,7 @@ def vector(text: str, count: int, bits: int) -> tuple[Register, ...]:
 
 def text_of(registers: Iterable[Register]) -> str:
     """Return the vector that lists some registers."""
-    return " ".join(map(str, registers))
+    return " ".join(f"{register.bank}.{register.number}" for register in registers)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -242,23 +233,24 @@ class Operation(StrEnum):
     XOR = "xor"
     NOT = "not"
 
-    @property
-    def takes_constant(self) -> bool:
-        """Whether the operation has a constant operand."""
-        return self in ("multiply", "add", "and", "or", "xor")
 
-    def accepts(self, type_: Format) -> bool:
-        """Whether it is defined on an element type; |-2^31| of s32 is not (PTX does not say)."""
-        if self in (Operation.MULTIPLY, Operation.ADD):
-            return type_.name in ("f16", "f32", "f64", "s32")
-        if self in (Operation.NEGATE, Operation.ABSOLUTE):
-            return type_.is_float or (self is Operation.NEGATE and type_.name == "s32")
-        return self is Operation.COPY or not type_.is_float
+_ARITHMETIC = (Operation.MULTIPLY, Operation.ADD)
+_BITWISE = (Operation.AND, Operation.OR, Operation.XOR)
+WITH_CONSTANT = frozenset((*_ARITHMETIC, *_BITWISE))
+"""The operations that have a constant operand."""
 
 
+@cache
 def operations(type_: Format) -> tuple[Operation, ...]:
-    """Return the element-wise operations on fragments of this element type."""
-    return tuple(operation for operation in Operation if operation.accepts(type_))
+    """Return what can be done with elements of a type; |-2^31| of s32 cannot (PTX does not say)."""
+    found = [Operation.COPY]
+    if type_.is_float or type_.name == "s32":
+        found.append(Operation.NEGATE)
+    if type_.is_float:
+        found.append(Operation.ABSOLUTE)
+    if type_.name in ("f16", "f32", "f64", "s32"):
+        found += _ARITHMETIC
+    return (*found, *(() if type_.is_float else (*_BITWISE, Operation.NOT)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -207,8 +207,9 @@ class Elementwise(operands.StepBase):
         operands.check_vector(self.destination, "fragment")
         type_ = self.matrix.type
         text = f"{self.operation} is not an element-wise operation on {type_.name}; allowed are "
-        check(self.operation.accepts(type_), text + ", ".join(map(str, operands.operations(type_))))
-        high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
+        allowed = operands.operations(type_)
+        check(self.operation in allowed, text + ", ".join(map(str, allowed)))
+        high = (1 << type_.bits) - 1 if self.operation in operands.WITH_CONSTANT else 0
         operands.check_range(
             self.constant, 0, high, f"constant of {self.operation} on {type_.name}"
         )
@@ -234,7 +235,7 @@ class Elementwise(operands.StepBase):
         return self.source
 
     def __str__(self) -> str:
-        constant = f" {self.constant:#x}" if self.operation.takes_constant else ""
+        constant = f" {self.constant:#x}" if self.operation in operands.WITH_CONSTANT else ""
         return f"{self.destination} = {self.operation}{constant} of {self.source}, every element"
 
 

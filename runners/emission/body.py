@@ -23,7 +23,7 @@ from oracle.program.lane_code import (
     class_of,
     row_of,
 )
-from oracle.program.operands import IMAGE_ALIGNMENT, Operation, Place, Uniform, Use, Word
+from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform, Use
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
@@ -38,6 +38,7 @@ from oracle.program.steps import (
     Step,
     accesses_matrix,
     accesses_rows,
+    address_code,
     multiplies,
 )
 from runners.kernels import Kernel
@@ -298,7 +299,7 @@ class Body:
         register = self._base(memory.buffer, step.form.space)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
-            self._lane_code(memory.code, (), (made,))
+            self._lane_code(address_code(memory), (), (made,))
             self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
         else:
             distance = self._lane_offsets([address + offset for address in memory.addresses])
@@ -353,7 +354,7 @@ class Body:
         """Return the instruction of an element-wise operation, for one register (9.7.14.4.1)."""
         type_, operation, bits = step.matrix.type, step.operation, step.matrix.register_bits
         opcode, constant = f"{operation}.b{bits}", None
-        if operation.takes_constant:
+        if operation in WITH_CONSTANT:
             constant = replicated(step.constant, type_.bits, bits)
         if (type_.name, operation) in _ARITHMETIC:
             opcode = _ARITHMETIC[type_.name, operation]
@@ -372,14 +373,14 @@ class Body:
 
     def _uniform(self, value: Uniform) -> str:
         register = self.scratch("b32")
-        if isinstance(value, Word):
+        if isinstance(value, int):
+            self.add(f"mov.b32 {register}, {value}")
+        else:
             operand = self._address(value.place, "global")
             self.add(
                 f"ld.{self.image_space}.b32 {register}, {operand}",
                 f"and.b32 {register}, {register}, {value.mask:#x}",
             )
-        else:
-            self.add(f"mov.b32 {register}, {value}")
         return register
 
     def _copy(self, piece: Piece) -> None:

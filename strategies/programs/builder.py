@@ -20,7 +20,16 @@ from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.layouts import Tile
 from oracle.models import model_for
-from oracle.program.operands import Buffer, Fragment, Held, Operation, Place, Registers, Span
+from oracle.program.operands import (
+    Buffer,
+    Fragment,
+    Held,
+    Operation,
+    Place,
+    Registers,
+    Span,
+    operations,
+)
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Step, operands_of
 from strategies.features import (
@@ -507,7 +516,9 @@ def asked_operations(builder: Builder) -> list[Operation]:
 
 def _needs(builder: Builder) -> list[Need]:
     def taking(operation: Operation) -> Need:
-        return lambda form: any(map(operation.accepts, (form.a_type, form.c_type, form.d_type)))
+        return lambda form: any(
+            operation in operations(type_) for type_ in (form.a_type, form.c_type, form.d_type)
+        )
 
     needs = [taking(operation) for operation in asked_operations(builder)]
     return [*needs, _accumulates] if Has.IN_PLACE_MEMORY in builder.wanted else needs

@@ -10,6 +10,7 @@ from typing import Any
 from oracle.isa.forms import Form, Format, Matrix, replicated
 from oracle.isa.lookup import chunks_of, selectors_of
 from oracle.program.operands import (
+    WITH_CONSTANT,
     Fragment,
     Held,
     Operation,
@@ -325,8 +326,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
 
 
 def _wants_change(builder: Builder, matrix: Matrix) -> bool:
-    asked = asked_operations(builder)
-    return _of_operand(matrix) in builder.wanted or any(one.accepts(matrix.type) for one in asked)
+    allowed, asked = operations(matrix.type), asked_operations(builder)
+    return _of_operand(matrix) in builder.wanted or any(one in allowed for one in asked)
 
 
 def change(builder: Builder, value: LiveValue, dice: Dice) -> LiveValue:
@@ -357,7 +358,7 @@ def _of_operand(matrix: Matrix) -> Feature:
 
 
 def _constant(operation: Operation, type_: Format, dice: Dice) -> int:
-    if not operation.takes_constant:
+    if operation not in WITH_CONSTANT:
         return 0
     ones, bits = (1 << type_.bits) - 1, min(type_.bits, 32)
     drawn = dice.below(1 << bits) << type_.bits - bits

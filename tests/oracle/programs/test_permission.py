@@ -13,11 +13,11 @@ from oracle.bounds.enclosure import enclosure
 from oracle.bounds.permission import EXACT, UNKNOWN, allowed_bytes, bounds_of, permitted
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import Planes, Warps, execute, run
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import trace, writer_of
 from oracle.isa import lookup as isa
 from oracle.isa.forms import Form, Format
 from oracle.models import model_for
-from oracle.program.operands import Buffer, Operation, Place, Word
+from oracle.program.operands import WITH_CONSTANT, Buffer, Operation, Place, Word
 from oracle.program.operations import FLOATS, Elementwise, pack_registers
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Op, Step, plain_load, plain_store
@@ -283,7 +283,7 @@ def test_elementwise_operations_act_on_both_bounds(
     operation: Operation, constant: float, expected: object
 ) -> None:
     assert callable(expected)
-    bits = int(np.float32(constant).view(np.uint32)) if operation.takes_constant else 0
+    bits = int(np.float32(constant).view(np.uint32)) if operation in WITH_CONSTANT else 0
     step = Elementwise(
         operation=operation, matrix=FORM.matrix("c"), source="d", destination="d", constant=bits
     )
@@ -432,6 +432,6 @@ def test_the_writer_of_a_byte_is_the_element_that_lies_there(layout: str) -> Non
     for row, column in product(range(32), range(8)):
         number = row * 8 + column if layout == "row" else column * 32 + row
         for byte in range(4096 + 4 * number, 4100 + 4 * number):
-            written = traced.writer(byte)
+            written = writer_of(traced, byte)
             assert written is not None
             assert (written.row, written.column) == (row, column)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracle.bounds.permission import bounds_of, permitted
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import trace, writer_of
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, locate, position, undefined, writable
 
@@ -81,7 +81,7 @@ def test_spare_buffers_in_front_change_nothing_of_any_program(
     for byte in range(0, first.image_bytes, 16):
         place = locate(first, byte)
         if place is not None:
-            wrote = here.writer(byte), there.writer(position(second, place))
+            wrote = writer_of(here, byte), writer_of(there, position(second, place))
             one, other = (w and (w.event.number, w.row, w.column) for w in wrote)
             assert one == other
             assert locate(second, position(second, place)) == place

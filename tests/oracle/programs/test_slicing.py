@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oracle.execution.execution import execute
-from oracle.execution.tracing import Link, slice_of, trace
+from oracle.execution.tracing import Link, slice_of, trace, writer_of
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import LANE, ZERO, Assign, If, LaneCode, Leave, Repeat
@@ -28,7 +28,7 @@ def sliced(program: Program, image: np.ndarray, lane: int, column: int) -> tuple
     traced = trace(program, image, target="sm_90")
     for result in results(program):
         place = int(result.offsets[lane % result.rows, column % result.columns])
-        written = traced.writer(place)
+        written = writer_of(traced, place)
         if written is not None and result.is_registers:
             return slice_of(traced, written)
     pytest.skip("it stores rows of matrices alone")

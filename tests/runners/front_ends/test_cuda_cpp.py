@@ -10,7 +10,7 @@ import pytest
 from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import FORMS, form_of
 from oracle.isa.targets import Module
-from oracle.program.operands import Buffer, Operation, Place
+from oracle.program.operands import WITH_CONSTANT, Buffer, Operation, Place
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Op, Step
@@ -122,7 +122,7 @@ def test_integers_do_not_overflow_as_signed_ones() -> None:
     for operation in (Operation.MULTIPLY, Operation.ADD, Operation.NEGATE):
         step = Elementwise(
             operation=operation, matrix=matrix, source="s", destination="d",
-            constant=3 if operation.takes_constant else 0,
+            constant=3 if operation in WITH_CONSTANT else 0,
         )  # fmt: skip
         assert "unsigned(s.x[i])" in api.statement(step, "int", "s", "d", count=None, fused=False)
 

@@ -13,7 +13,7 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.operands import operations
+from oracle.program.operands import WITH_CONSTANT, operations
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from runners.compilers import fetched_compiler
@@ -89,7 +89,7 @@ def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:
         for operation in operations(matrix.type):
             step = Elementwise(
                 operation=operation, matrix=matrix, source="s", destination="d",
-                constant=1 if operation.takes_constant else 0,
+                constant=1 if operation in WITH_CONSTANT else 0,
             )  # fmt: skip
             for cell, count, variable in (
                 (api.stored_type(matrix.type.name), None, f"{type_}&"),

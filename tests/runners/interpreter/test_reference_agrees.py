@@ -21,7 +21,7 @@ from oracle.models.figures import (
     allowed_of,
     values_allowed,
 )
-from oracle.program.operands import operations
+from oracle.program.operands import WITH_CONSTANT, operations
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import product_of
@@ -86,7 +86,7 @@ def test_operations_on_every_element(reference, name):
     sign, rng = 1 << (fmt.bits - 1), np.random.default_rng(28)
     patterns = np.array([*ENDS[name], *(sign | one for one in ENDS[name])], f"<u{fmt.bits // 8}")
     for operation in operations(fmt):
-        for constant in patterns.tolist() if operation.takes_constant else [0]:
+        for constant in patterns.tolist() if operation in WITH_CONSTANT else [0]:
             step = Elementwise(
                 operation=operation, matrix=matrix, constant=constant, source="x", destination="y"
             )
