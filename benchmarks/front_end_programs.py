@@ -17,7 +17,7 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.compilers.members import BuildMatrix, Member, fitting, members_of, placed
+from fuzz.compilers.members import BuildMatrix, Member, failed_in, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
 from oracle.execution.execution import execute
@@ -25,6 +25,7 @@ from oracle.isa.targets import Module
 from runners.compilers import find_front_ends, front_ends_selected, parse_levels
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
+from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import round_batches, round_key, selected_forms
 
@@ -87,11 +88,11 @@ def main() -> None:
                     made = {}
                     for member in fit:
                         one = built[member]
-                        if one.failed:
+                        if failed_in(one):
                             alone = emit(batch.program, module=module, entry=batch.entry)
                             (one,) = matrix.build(alone, members=[member])
                         made |= one.made
-                    images = batch.images(IMAGES)
+                    images = expand(batch.recipe, batch.program, IMAGES)
                     expected = execute(batch.program, images, target=given.target).images
                     for member, failure in made.items():
                         if isinstance(failure, Failure):

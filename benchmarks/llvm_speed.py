@@ -34,6 +34,7 @@ from runners.emission import emit_all
 from runners.front_ends.languages import Llvmlite
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import round_batches, round_key, selected_forms
 
@@ -99,7 +100,7 @@ def measured(rounds: int, level: int) -> Figures:
                     key=round_key(1, number), count=IMAGES,
                 ))  # fmt: skip
             with stage(FILLING):
-                images = [batch.images(IMAGES) for batch in batches]
+                images = [expand(batch.recipe, batch.program, IMAGES) for batch in batches]
             with stage(ORACLE):
                 expected = [
                     execute(batch.program, filled, target=TARGET).images

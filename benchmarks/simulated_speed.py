@@ -34,6 +34,7 @@ from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import operands_of, parse, statement_of
+from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import Batch, round_batches, round_key, selected_forms
 
@@ -113,7 +114,10 @@ def drawn(target: str, first: int, count: int) -> Rounds:
 
 def drawn_rate(rounds: Rounds, device: SimulatedDevice, count: int) -> float:
     """Return images a second of processor time of loading and launching every program once."""
-    contents = [[batch.images(min(count, batch.count)) for batch in each] for _, each in rounds]
+    contents = [
+        [expand(batch.recipe, batch.program, min(count, batch.count)) for batch in each]
+        for _, each in rounds
+    ]
     parse.cache_clear()
     start = time.process_time()
     done = 0

@@ -40,7 +40,7 @@ from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, Trap
 from strategies.contents import ValueClass, expand
 from strategies.features import FEATURES
 from strategies.programs import is_valued
-from strategies.rounds import Batch, ProgramCoverage, Speed, campaign_rounds
+from strategies.rounds import Batch, ProgramCoverage, Speed, campaign_rounds, opcode_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -82,7 +82,7 @@ _CLASSES = {Contents.UNIFORM: ValueClass.BITS, Contents.NORMAL: ValueClass.NORMA
 
 def _filled(contents: Contents, batch: Batch, count: int) -> Images:
     if contents is Contents.WARPFUZZ:
-        return batch.images(count)
+        return expand(batch.recipe, batch.program, count)
     return expand(replace(batch.recipe, classes=(_CLASSES[contents],)), batch.program, count)
 
 
@@ -264,8 +264,9 @@ def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
                 assert module is not None  # that is for what a fault does not touch
                 if sound.first_wrong(module, emitted, images, expected) is not None:
                     raise InfrastructureError(
-                        "the simulated device without a fault and the oracle disagree on a program "
-                        f"of {batch.about} (seed {seed}); a campaign with this seed shows where"
+                        "the simulated device without a fault and the oracle disagree on a "
+                        f"program of {opcode_of(batch.form)} (seed {seed}); a campaign with this "
+                        "seed shows where"
                     )
                 filling = time.perf_counter() - begun
                 for name, module in touched:

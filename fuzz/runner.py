@@ -66,7 +66,7 @@ from runners.protocol import (
     Trouble,
 )
 from runners.toolchains import DRIVER, Toolchain
-from strategies.draws import PtxVersions, versions_up_to
+from strategies.draws import PtxVersions, only_version, versions_up_to
 
 BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
 LAYOUTS = 2  # fragment layouts that the simulated device has
@@ -393,7 +393,7 @@ def drawn_versions(ready: OpenRunner) -> PtxVersions:
     """
     choice = ready.choice
     if choice.ptx_version is not None:
-        return PtxVersions.only(ready.ptx_version)
+        return only_version(ready.ptx_version)
     known = [one for one in VERSIONS if Module(parse_target(ready.target), one).exists]
     newest = [known[-1]]
     if choice.assembler is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from random import Random
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.control import BuildContext
@@ -60,30 +60,27 @@ class PtxVersions:
     every: tuple[str, ...]  # The oldest first; the newest has every form of the others
     main: str  # The version of every second round, on average
 
-    @classmethod
-    def only(cls, version: str) -> Self:
-        """Return what every round draws the same version from."""
-        return cls(every=(version,), main=version)
-
-    @property
-    def newest(self) -> str:
-        """The newest version."""
-        return self.every[-1]
-
-    def of_round(self, key: int) -> str:
-        """Return the version of a round by its key (`round_key`)."""
-        which, main = divmod(derived_seed(key, "version"), 2)
-        return self.main if main else self.every[which % len(self.every)]
-
-    def having(self, form: Form | None, target: str, wanted: str) -> str:
-        """Return the version that is wanted, or else the oldest that has a form."""
-        known = (
-            one for one in (wanted, *self.every) if form is None or has_form(form, target, one)
-        )
-        return next(known, self.newest)
-
     def __str__(self) -> str:
-        return " to ".join(dict.fromkeys((self.every[0], self.newest)))
+        return " to ".join(dict.fromkeys((self.every[0], self.every[-1])))
+
+
+def only_version(version: str) -> PtxVersions:
+    """Return what every round draws the same version from."""
+    return PtxVersions(every=(version,), main=version)
+
+
+def version_of_round(versions: PtxVersions, key: int) -> str:
+    """Return the version of a round by its key (`round_key`)."""
+    which, main = divmod(derived_seed(key, "version"), 2)
+    return versions.main if main else versions.every[which % len(versions.every)]
+
+
+def version_having(versions: PtxVersions, form: Form | None, target: str, wanted: str) -> str:
+    """Return the version that is wanted, or else the oldest that has a form."""
+    if form is None:
+        return wanted
+    known = (one for one in (wanted, *versions.every) if has_form(form, target, one))
+    return next(known, versions.every[-1])
 
 
 @cache

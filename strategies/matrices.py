@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,43 +109,31 @@ def places_of(
     return [there for there in copied if program.buffer(there.buffer).space == "global"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(NamedTuple):
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
     name: str  # "d", or "d1", "d2", … if there are several; "r" of registers, "s" of moved rows
     type: str  # Name of the format of an element; "b32" or "b64" for registers, "b16" for rows
     bits: int  # Size of an element: 16, 32 or 64
-    start: int  # Byte of the image at which element [0, 0] starts
-    rows: int  # Rows of the matrix, or lanes
-    columns: int  # Columns of the matrix, or registers of each lane
-    row_bytes: int  # Bytes from one row to the next
-    column_bytes: int  # Bytes from one column to the next
+    offsets: NDArray[np.int64]  # First byte of each element in the image, (rows or lanes, columns)
+    is_registers: bool = False  # Whether the lanes stored registers: rows are lanes
 
-    @property
-    def is_registers(self) -> bool:
-        """Whether these are registers that the lanes stored: rows are lanes."""
-        return self.type in ("b32", "b64")
 
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """First byte of each element in the image, int64 (rows, columns)."""
-        rows = np.arange(self.rows, dtype=np.int64)[:, None] * self.row_bytes
-        return self.start + rows + np.arange(self.columns, dtype=np.int64) * self.column_bytes
+def bytes_of(result: Result) -> NDArray[np.int64]:
+    """Return every byte of every element, int64 (rows, columns, bytes of an element)."""
+    return result.offsets[:, :, None] + np.arange(result.bits // 8)
 
-    @property
-    def bytes(self) -> NDArray[np.int64]:
-        """Every byte of every element, int64 (rows, columns, bytes of an element)."""
-        return self.offsets[:, :, None] + np.arange(self.bits // 8)
 
-    def read(self, image: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """Return the raw bits of the elements, uint64 (rows, columns)."""
-        words = np.take(image, self.bytes).view(f"<u{self.bits // 8}")[:, :, 0]
-        return words.astype(np.uint64)
+def elements_of(result: Result, image: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Return the raw bits of the elements in an image, uint64 (rows, columns)."""
+    words = np.take(image, bytes_of(result)).view(f"<u{result.bits // 8}")[:, :, 0]
+    return words.astype(np.uint64)
 
-    def where(self, row: int, column: int) -> str:
-        """Name an element: "d[3, 4]" (row, column), or "r[lane 5, 1]"."""
-        return f"{self.name}[{'lane ' if self.is_registers else ''}{row}, {column}]"
+
+def _grid(start: int, rows: int, pitch: int, columns: int, size: int) -> NDArray[np.int64]:
+    """Return where elements of a size start, int64 (rows, columns); rows lie a pitch apart."""
+    first = start + np.arange(rows, dtype=np.int64)[:, None] * pitch
+    return first + np.arange(columns, dtype=np.int64) * size
 
 
 def results(program: Program) -> tuple[Result, ...]:
@@ -155,9 +142,12 @@ def results(program: Program) -> tuple[Result, ...]:
     matrices = [_matrix(program, placed) for placed in outputs(program)]
     registers = [
         Result(
-            name="r", type=f"b{step.bits}", bits=step.bits, start=position(program, place),
-            rows=step.lanes, columns=step.count, row_bytes=step.size // step.lanes,
-            column_bytes=step.bits // 8,
+            "r", f"b{step.bits}", step.bits,
+            _grid(
+                position(program, place), step.lanes, step.size // step.lanes,
+                step.count, step.bits // 8,
+            ),
+            is_registers=True,
         )
         for step in walk(program.steps)
         if accesses_registers(step) and step.stores
@@ -166,7 +156,7 @@ def results(program: Program) -> tuple[Result, ...]:
     stores = filter(stores_rows, walk(program.steps))
     rows = [result for step in stores for result in _rows(program, step)]
     return tuple(
-        replace(result, name=f"{result.name}{number}") if len(found) > 1 else result
+        result._replace(name=f"{result.name}{number}") if len(found) > 1 else result
         for found in (matrices, registers, rows)
         for number, result in enumerate(found, start=1)
     )
@@ -189,23 +179,12 @@ def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
             runs.append([start])
     for run in runs:
         pitch = run[1] - run[0] if len(run) > 1 else ROW_BYTES
-        yield Result(
-            name="s", type="b16", bits=16, start=run[0], rows=len(run), columns=ROW_BYTES // 2,
-            row_bytes=pitch, column_bytes=2,
-        )  # fmt: skip
+        yield Result("s", "b16", 16, _grid(run[0], len(run), pitch, ROW_BYTES // 2, 2))
 
 
 def _matrix(program: Program, placed: Placed) -> Result:
-    tile, matrix = placed.tile, placed.tile.matrix
-    element = matrix.type.bits // 8  # accumulators have whole bytes (9.7.14.4.1)
-    row_bytes, column_bytes = tile.pitch, element
-    if tile.layout == "col":
-        row_bytes, column_bytes = element, tile.pitch
-    return Result(
-        name=placed.operand, type=matrix.type.name, bits=matrix.type.bits,
-        start=position(program, placed.place), rows=matrix.rows, columns=matrix.columns,
-        row_bytes=row_bytes, column_bytes=column_bytes,
-    )  # fmt: skip
+    matrix = placed.tile.matrix
+    return Result(placed.operand, matrix.type.name, matrix.type.bits, firsts(program, placed) // 8)
 
 
 Values = NDArray[Any]  # Raw elements of a matrix, (rows, columns)

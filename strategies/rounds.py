@@ -22,9 +22,7 @@ from itertools import count as count_up
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
-import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
@@ -33,8 +31,18 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.draws import PtxVersions, Selection, derived_seed, draw_one, has_form, shuffled
+from strategies.contents import Recipe, ValueClass, recipes
+from strategies.draws import (
+    PtxVersions,
+    Selection,
+    derived_seed,
+    draw_one,
+    has_form,
+    only_version,
+    shuffled,
+    version_having,
+    version_of_round,
+)
 from strategies.features import (
     FEATURES,
     OF_SCALAR,
@@ -198,21 +206,12 @@ class Batch:
     focus: Focus  # What was asked of the program
     count: int  # Images that the round runs it on
     version: str  # PTX ISA version of its module
+    form: Form | None  # The form that the program is about; None of code of lanes alone
 
-    @property
-    def form(self) -> Form | None:
-        """The form that the program is about; None of code of lanes alone."""
-        form = self.focus.form
-        return form if form is not None and form.is_main else main_form(self.program)
 
-    @property
-    def about(self) -> str:
-        """What the program is about: an opcode, or code of lanes."""
-        return Has.LANES_ALONE.value if self.form is None else self.form.opcode
-
-    def images(self, count: int, *, first: int = 0) -> NDArray[np.uint8]:
-        """Return images, uint8 (count, image_bytes)."""
-        return expand(self.recipe, self.program, count, first=first)
+def opcode_of(form: Form | None) -> str:
+    """Return the opcode that a program is about, or that it is code of lanes."""
+    return Has.LANES_ALONE.value if form is None else form.opcode
 
 
 @cache
@@ -237,7 +236,7 @@ class ProgramCoverage(Coverage):
         # Image i is of class i modulo their number; few images do not come to the last ones.
         classes = batch.recipe.classes[: batch.count]
         counts["forms"].update(form.opcode for form in requirements(batch.program))
-        counts["main_forms"][batch.about] += 1
+        counts["main_forms"][opcode_of(batch.form)] += 1
         counts["versions"][batch.version] += 1
         counts["features"].update(feature.value for feature in features)
         counts["classes"].update(class_.value for class_ in classes)
@@ -469,8 +468,8 @@ def round_batches(
     of a program, and of one that is about a form; fewer where they are large. `line_bytes` goes to
     every second program, `shares_registers` to the programs in turn, where it is not None.
     """
-    versions = version if isinstance(version, PtxVersions) else PtxVersions.only(version)
-    of_round = versions.of_round(key)
+    versions = version if isinstance(version, PtxVersions) else only_version(version)
+    of_round = version_of_round(versions, key)
     if focuses is None:
         focuses = _focuses(forms, key, ProgramCoverage())
     for index, focus in enumerate(focuses):
@@ -478,7 +477,7 @@ def round_batches(
         about = focus.form
         if about is None and not any(has_form(form, target, of_round) for form in forms):
             about = forms[0]  # all are newer than what the round has drawn
-        of_program = versions.having(about, target, of_round)
+        of_program = version_having(versions, about, target, of_round)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         sharing = shares_registers[index % len(shares_registers)]
@@ -494,9 +493,11 @@ def round_batches(
         for program, recipe in _with_recipe(strategy, module, own, classes):
             wanted = count if about is None else min(count, most_of_forms)
             most = max(_FIRST_IMAGES, wanted * _FULL_BYTES // program.image_bytes)
+            main = focus.form is not None and focus.form.is_main
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
                 count=min(wanted, most), version=of_program,
+                form=focus.form if main else main_form(program),
             )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from fuzz.compilers.members import (
     Member,
     MemberRunner,
     RunPlace,
+    failed_in,
     fitting,
     given,
     placed,
@@ -55,7 +56,8 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
 from runners.ptx_text import is_cubin
 from runners.toolchains import DRIVER
-from strategies.draws import PtxVersions, Selection
+from strategies.contents import expand
+from strategies.draws import PtxVersions, Selection, version_having
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
 
@@ -147,7 +149,7 @@ class MatrixRounds(Rounds):
         for module in {one.module.version: one for one in built.values()}.values():
             together = [
                 member
-                for member in module.failed
+                for member in failed_in(module)
                 if member.assembler is not None
                 and (module.module.version, member) not in self._failed_alone
             ]
@@ -175,16 +177,18 @@ class MatrixRounds(Rounds):
     def _not_said(self, batch: Batch, built: Built) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
         rest, failed = [], dict[tuple[Kind, str], _Seen]()
-        for member, failure in built.failed.items():
+        for member, failure in failed_in(built).items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
-                seen = _Seen(batch=batch, images=batch.images(1), failure=failure)
+                seen = _Seen(
+                    batch=batch, images=expand(batch.recipe, batch.program, 1), failure=failure
+                )
                 said = kind_of_failure(failure), families.what_was_said(failure)
                 failed.setdefault(said, seen).members.append(member)
             else:
                 rest.append(member)
-        right = [member for member in built.made if member not in built.failed]
+        right = [member for member in built.made if member not in failed_in(built)]
         self._report.counts["uncompiled",] += bool(failed)
         for seen in failed.values():
             self._wrong_with(seen, right)
@@ -194,8 +198,8 @@ class MatrixRounds(Rounds):
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         report = self._report
-        self._failed_alone.update((batch.version, member) for member in built.failed)
-        said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+        self._failed_alone.update((batch.version, member) for member in failed_in(built))
+        said = any(one.trouble is not Trouble.UNSUPPORTED for one in failed_in(built).values())
         different = said and bool(variants)
         if self._place.opened is None:
             report.answered += count
@@ -217,7 +221,7 @@ class MatrixRounds(Rounds):
         for variant in variants:
             self._place.check_runs(variant.compiled)
         self._heartbeat.enter(protocol.Stage.EXPAND)
-        images = batch.images(count, first=first)
+        images = expand(batch.recipe, batch.program, count, first=first)
         self._heartbeat.enter(protocol.Stage.RUN)
         start = partial(self._matrix.device.submit, images=images, entry=batch.entry)
         pending = [start(variant.compiled) for variant in variants]
@@ -365,7 +369,7 @@ class MatrixRounds(Rounds):
         target, versions = self._target, self._versions
         entries: dict[str, tuple[Form, str, Program]] = {}
         for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
-            version = versions.having(form, target, versions.main)
+            version = version_having(versions, form, target, versions.main)
             some = survey_programs([form], target=target, version=version, seed=self._seed)
             for _, program in some:
                 entries[f"form_{len(entries)}"] = form, version, program
@@ -434,7 +438,7 @@ class Compilers:
         """Open the device and the compilers."""
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
-            opened, newest = place.opened, fit.versions.newest
+            opened, newest = place.opened, fit.versions.every[-1]
             forms = selected_forms(self.selection, target=place.target, version=newest)
             facts = protocol.Facts(
                 target=place.target,

@@ -16,7 +16,7 @@ from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL
 from corpus.programs import unpack
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, with_outcomes
+from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, failed_in, with_outcomes
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of, words_of
 from fuzz.diagnosis.scalar import refused_code
@@ -240,7 +240,7 @@ class Examiner:
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
         (built,) = matrix.build(subject.module, beat=self._heartbeat.beat)
-        found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
+        found = dict.fromkeys(failed_in(built), Kind.COMPILE_FAILURE.value)
         for variant in matrix.variants(built, subject.module.kernels[0].entry):
             runner = MemberRunner(matrix.device, variant.members[0])
             one = attempt(BeatingRunner(runner, self._heartbeat.beat), subject)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corpus import Kind, ShrinkStatus
 from fuzz.checks import protocol
 from fuzz.checks.rounds import Rounds
-from fuzz.compilers.members import Built, BuiltVariant, Member
+from fuzz.compilers.members import Built, BuiltVariant, Member, failed_in
 from fuzz.diagnosis.culprit import shared_register_culprits
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of
 from fuzz.findings import families
@@ -35,7 +35,7 @@ from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
-from strategies.contents import expand_by_class
+from strategies.contents import expand, expand_by_class
 from strategies.draws import PtxVersions, Selection
 from strategies.rounds import Batch, selected_forms
 
@@ -102,7 +102,7 @@ class ProgramRounds(Rounds):
         """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
             target=ready.target,
-            forms=selected_forms(selection, target=ready.target, version=versions.newest),
+            forms=selected_forms(selection, target=ready.target, version=versions.every[-1]),
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
@@ -129,7 +129,7 @@ class ProgramRounds(Rounds):
 
     def _cases(self, batch: Batch, built: Built | None = None) -> int:
         # One that does not compile by itself is one case.
-        return 1 if built is not None and built.failed else batch.count
+        return 1 if built is not None and failed_in(built) else batch.count
 
     def _images_at_once(self, batch: Batch) -> int:
         # Images of a class are next to each other: what the oracle computes at once is of one.
@@ -151,7 +151,7 @@ class ProgramRounds(Rounds):
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
-        for failure in built.failed.values():
+        for failure in failed_in(built).values():
             self._report.cases += 1
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, 1)
@@ -159,7 +159,7 @@ class ProgramRounds(Rounds):
             self._report.counts["programs", "failed"] += 1
             self._report.failed += 1
             self._report.said = failure.line
-            self._failure(batch, batch.images(1)[0], 0, failure)
+            self._failure(batch, expand(batch.recipe, batch.program, 1)[0], 0, failure)
         for variant in variants:
             self._run(batch, built, variant.compiled, first, count)
 

@@ -348,8 +348,8 @@ class Programs:
         """Return what runs programs and examines findings on a runner."""
         versions = drawn_versions(ready)
         # What is not drawn by rounds is written in the version that has all their forms.
-        ready = replace(ready, ptx_version=versions.newest)
-        forms = selected_forms(self.selection, target=ready.target, version=versions.newest)
+        ready = replace(ready, ptx_version=versions.every[-1])
+        forms = selected_forms(self.selection, target=ready.target, version=versions.every[-1])
         loosely = [
             without_figures(forms, ready.oracle_target, f"the compiler of CUDA {ready.release}")
         ]
@@ -363,7 +363,7 @@ class Programs:
             )
         facts = protocol.Facts(
             target=ready.target,
-            ptx_version=versions.newest,
+            ptx_version=versions.every[-1],
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,

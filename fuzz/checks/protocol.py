@@ -21,7 +21,7 @@ from oracle.errors import UsageError
 from runners.cuda.libraries import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Failure
-from strategies.draws import PtxVersions
+from strategies.draws import PtxVersions, only_version
 from strategies.rounds import Coverage
 
 Options = Mapping[str, Any]
@@ -108,7 +108,7 @@ class Facts:
     @property
     def versions(self) -> PtxVersions:
         """What rounds draw `.version` from: several, or the one."""
-        return self.drawn or PtxVersions.only(self.ptx_version)
+        return self.drawn or only_version(self.ptx_version)
 
     @property
     def version_options(self) -> Options:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from corpus import Origin
 from fuzz.checks.protocol import Heartbeat, RoundJob, RoundReport, Stage, Stored, add_suspect
-from fuzz.compilers.members import Built, BuiltVariant, Member
+from fuzz.compilers.members import Built, BuiltVariant, Member, failed_in
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Attempt, Subject, attempt
 from oracle.bounds.permission import contradicting
@@ -167,12 +167,12 @@ class Rounds(ABC):
 
     def _own(self, batch: Batch, built: Built | None) -> Built:
         """Return a program as each member compiled it: by itself where not in the module."""
-        if built is not None and not built.failed:
+        if built is not None and not failed_in(built):
             return built
         made = {} if built is None else built.made
         module = self._emitted(batch, batch.entry)
         self._heartbeat.enter(Stage.COMPILE)
-        (again,) = self._build([module], None if built is None else tuple(built.failed))
+        (again,) = self._build([module], None if built is None else tuple(failed_in(built)))
         return Built(module=module, made={**made, **again.made})
 
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:

@@ -266,7 +266,7 @@ class _Job:
     def _screen(self, device: ScreenedDevice, ready: OpenRunner) -> None:
         made, options = self.made, self.options
         if options.preflight and made is None:
-            ready = replace(ready, ptx_version=drawn_versions(ready).newest)
+            ready = replace(ready, ptx_version=drawn_versions(ready).every[-1])
         module = Module.named(ready.target, ready.ptx_version)
         if options.preflight:
             device.scope = scope_of(module, ready.oracle_target)

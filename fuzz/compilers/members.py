@@ -42,7 +42,7 @@ from runners.kernels import KernelModule
 from runners.ptx_text import is_ptx, ptx_digests
 from runners.toolchains import DRIVER, Toolchain
 from runners.variants import PLAIN, Variant
-from strategies.draws import PtxVersions, derived_seed, draw, versions_up_to
+from strategies.draws import PtxVersions, derived_seed, draw, only_version, versions_up_to
 from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs
 
@@ -310,7 +310,7 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
     if lost:
         said = "; ".join(one for one in skipped if any(f"{name}: " in one for name in lost))
         raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}")
-    versions = PtxVersions.only(asked)
+    versions = only_version(asked)
     if place.drawn:
         main = min(fit.values())
         most = main if read_by_all else max(fit.values())
@@ -325,10 +325,10 @@ class Built:
     module: KernelModule
     made: Mapping[Member, protocol.Compiled | protocol.Failure]  # in the order of the members
 
-    @property
-    def failed(self) -> Mapping[Member, protocol.Failure]:
-        """The members that did not compile it."""
-        return {one: made for one, made in self.made.items() if isinstance(made, protocol.Failure)}
+
+def failed_in(built: Built) -> Mapping[Member, protocol.Failure]:
+    """Return the members that did not compile a module."""
+    return {one: made for one, made in built.made.items() if isinstance(made, protocol.Failure)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ from oracle.program.steps import (
 )
 from runners.emission.body import operand_registers
 from runners.front_ends.languages import Source, source_of
-from strategies.matrices import Result, results
+from strategies.matrices import Result, elements_of, results
 
 _TOP = 11
 """Lines of the first listing: with those around them, the first 15 lines of a page hold it."""
@@ -513,10 +513,10 @@ class ValueWay:
         elif not use.is_fragment and column < len(use.registers) and bits == use.holds.bits:
             self.stored_type = self._held.get(use.registers[column], ("", ""))[1]
         others = [
-            shown(int(result.read(facts.expected)[lane, column]), result.bits, self.stored_type)
+            shown(int(elements_of(one, facts.expected)[lane, column]), one.bits, self.stored_type)
             for lane in self.lanes[1:]
-            for result in facts.results
-            if result.is_registers and self.shown.byte in result.offsets
+            for one in facts.results
+            if one.is_registers and self.shown.byte in one.offsets
         ]
         return [shown(self.shown.expected, bits, self.stored_type), *others]
 

@@ -36,7 +36,7 @@ from runners.protocol import Compiled, Failure, Images, Runner
 from runners.ptx_text import kernel_texts
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from strategies.instructions import Draft, fits_declarations
-from strategies.matrices import results
+from strategies.matrices import bytes_of, elements_of, results
 
 _MOST_BYTES = 4096  # bytes outside of every result that are listed one by one
 _JUDGED_COPIES = 16
@@ -133,13 +133,15 @@ def differences(
     """List the elements of results that differ, row by row, then the other bytes."""
     found, left = Differences(), expected != actual
     for result in reversed(results(program)):
-        differing = left[result.bytes].any(axis=2)
-        left[result.bytes] = False
+        bytes_ = bytes_of(result)
+        differing = left[bytes_].any(axis=2)
+        left[bytes_] = False
         if differing.any():
-            was, now = result.read(expected), result.read(actual)
+            was, now = elements_of(result, expected), elements_of(result, actual)
+            rows = f"{result.name}[{'lane ' if result.is_registers else ''}"
             found[:0] = [
                 Difference(
-                    where=result.where(row, column), byte=int(result.offsets[row, column]),
+                    where=f"{rows}{row}, {column}]", byte=int(result.offsets[row, column]),
                     row=row, column=column, expected=int(was[row, column]),
                     actual=int(now[row, column]), bits=result.bits,
                 )

@@ -7,7 +7,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, fitting, members_of, placed
+from fuzz.compilers.members import (
+    BuildMatrix,
+    Member,
+    MemberRunner,
+    failed_in,
+    fitting,
+    members_of,
+    placed,
+)
 from fuzz.findings.case import remember
 from fuzz.findings.launches import LaunchRows, Setup, entry_of, own_text, parse_launch
 from fuzz.judging.reference import Reference, forgetting, guess, refused_by, rounded, undecided
@@ -170,7 +178,7 @@ def _opened(
         (built,) = matrix.build(setup.module(ptx), members=matrix.members)
         groups = [tuple(one.members) for one in matrix.variants(built, setup.entry)]
         failed: dict[str, tuple[Member, ...]] = {}
-        for member, failure in built.failed.items():
+        for member, failure in failed_in(built).items():
             key = f"{failure.trouble} {failure.detail}"
             failed[key] = (*failed.get(key, ()), member)
         return [

@@ -35,11 +35,11 @@ from runners.faults import CATALOGUE
 from runners.ledger import ROWS, Ledger, Rate
 from runners.processes import run_tool
 from runners.screening import References
-from strategies.contents import Recipe, ValueClass
+from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.rounds import Batch, Speed, campaign_rounds, family_of, round_batches
+from strategies.rounds import Batch, Speed, campaign_rounds, family_of, opcode_of, round_batches
 
 _MAGIC = b"warpfuzz screening set\n"
 _FORMAT = 1  # version of what is written here
@@ -313,7 +313,7 @@ def reaches(batch: Batch) -> frozenset[str]:
     family = family_of(batch.form)
     return frozenset(
         (
-            f"about {batch.about}",
+            f"about {opcode_of(batch.form)}",
             *(form.opcode for form in requirements(batch.program)),
             *names,
             *(f"{family}: {name}" for name in names),
@@ -357,7 +357,7 @@ def set_program(
 
 
 def _judged(batch: Batch, count: int, first: int, target: str) -> References:
-    images = batch.images(count, first=first)
+    images = expand(batch.recipe, batch.program, count, first=first)
     expected = execute(batch.program, images, target=target).images
     return References(images=images, expected=expected)
 
@@ -380,7 +380,7 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         for some in (pool, batches)
     )
     covers = {
-        "forms": _covered([form.opcode for form in forms], {batch.about for batch in batches}),
+        "forms": _covered([form.opcode for form in forms], {opcode_of(b.form) for b in batches}),
         "forms with loads and stores": _covered(sorted(every), own),
         "features of programs": _covered(
             [one.value for one in FEATURES.values() if one not in LEFT_OUT],

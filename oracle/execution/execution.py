@@ -38,6 +38,7 @@ from oracle.program.steps import (
     RowAccess,
     Step,
     Straight,
+    row_offsets,
 )
 from oracle.scalar import SCALARS
 
@@ -375,7 +376,7 @@ class Warps:
 
     def rows(self, step: RowAccess) -> tuple[Planes, NDArray[np.int64]]:
         memory, start = self.at(Place(buffer=step.memory.buffer))
-        return memory, step.memory.offsets(step.form) + start
+        return memory, row_offsets(step) + start
 
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)

@@ -120,7 +120,7 @@ def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
             note(step.place, offsets, offsets // (step.bits // 8))
         elif steps.accesses_rows(step) and step.stores:
             index = moves(step.form)
-            offsets = step.memory.offsets(step.form).ravel()[index.ravel()]
+            offsets = steps.row_offsets(step).ravel()[index.ravel()]
             note(Place(buffer=step.memory.buffer), offsets, np.arange(index.size) // 4)
         events.append(
             Event(

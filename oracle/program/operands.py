@@ -57,15 +57,18 @@ class Buffer:
     alignment: int = IMAGE_ALIGNMENT
     """Bytes; a power of two, at most IMAGE_ALIGNMENT."""
 
-    def __post_init__(self) -> None:
-        check_name(self.name, "buffer")
-        check(self.space in SPACES, f"space {self.space!r} is none of {', '.join(SPACES)}")
-        check_range(self.size, 1, 1 << 24, f"size of buffer {self.name}, in bytes,")
-        check(
-            1 <= self.alignment <= IMAGE_ALIGNMENT and self.alignment & (self.alignment - 1) == 0,
-            f"alignment of buffer {self.name} is {self.alignment}; it must be a power of two, "
-            f"at most {IMAGE_ALIGNMENT}",
-        )
+
+@lru_cache(maxsize=1 << 12)
+def check_buffer(buffer: Buffer) -> None:
+    """Raise UsageError unless a program can have a buffer."""
+    check_name(buffer.name, "buffer")
+    check(buffer.space in SPACES, f"space {buffer.space!r} is none of {', '.join(SPACES)}")
+    check_range(buffer.size, 1, 1 << 24, f"size of buffer {buffer.name}, in bytes,")
+    check(
+        1 <= buffer.alignment <= IMAGE_ALIGNMENT and buffer.alignment.bit_count() == 1,
+        f"alignment of buffer {buffer.name} is {buffer.alignment}; it must be a power of two, "
+        f"at most {IMAGE_ALIGNMENT}",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +78,6 @@ class Place:
     buffer: str
     offset: int = 0
 
-    def __post_init__(self) -> None:
-        check_range(self.offset, *OFFSETS, "offset of a place, in bytes,")
-
-    def __str__(self) -> str:
-        return f"{self.buffer}+{self.offset}" if self.offset else self.buffer
-
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
@@ -88,9 +85,6 @@ class Word:
 
     place: Place
     mask: int
-
-    def __str__(self) -> str:
-        return f"(word at {self.place} & {self.mask:#x})"
 
 
 Uniform = int | Word

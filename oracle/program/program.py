@@ -23,7 +23,7 @@ from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, METADATA, STORAGE, chunks
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
 from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Held, Place, check
+from oracle.program.operands import Held, Place, check, check_range
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.steps import (
     AnyOp,
@@ -55,6 +55,8 @@ class Program:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
+        for buffer in self.buffers:
+            operands.check_buffer(buffer)
         names = [buffer.name for buffer in self.buffers]
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
@@ -70,6 +72,7 @@ class Program:
                 if span.buffer not in spaces:
                     text = f"a step names buffer {span.buffer!r}; the program has "
                     raise UsageError(text + (", ".join(names) or "none"))
+                check_range(span.start, *operands.OFFSETS, "offset of a place, in bytes,")
             for use in step.uses:
                 _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, operands.Word):
@@ -173,7 +176,7 @@ def position(program: Program, place: Place) -> int:
 
 def locate(program: Program, byte: int) -> Place | None:
     """Return the place of a byte of the image, None for padding; UsageError beyond its end."""
-    operands.check_range(byte, 0, program.image_bytes - 1, "byte of the image")
+    check_range(byte, 0, program.image_bytes - 1, "byte of the image")
     for buffer in program.buffers:
         offset = byte - program.offset(buffer.name)
         if buffer.space == "global" and 0 <= offset < buffer.size:
@@ -252,7 +255,14 @@ class BreachReason:
 @lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
     """Return every reason why a program is undefined on a target, forms that it lacks apart."""
-    return tuple(_Analysis(program, parse_target(split_compiler(target)[0]).number).reasons)
+    marks = {
+        (space, what): np.full(size, what == _UNWRITTEN)
+        for space, size in (("global", program.image_bytes), ("shared", program.shared_bytes))
+        for what in (_READ, _WRITTEN, _UNWRITTEN)
+    }
+    state = _State(program, parse_target(split_compiler(target)[0]).number, [], "", {}, marks)
+    _check_steps(state, program.steps, "")
+    return tuple(state.reasons)
 
 
 def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
@@ -290,298 +300,301 @@ _READ, _WRITTEN, _UNWRITTEN = "read", "written", "not written"
 """What bytes are marked as: since the last barrier, and, on any path, never."""
 
 
-class _State(NamedTuple):
+@dataclass(slots=True)
+class _State:
+    program: Program
+    target: int
+    reasons: list[BreachReason]
+    at: str
+    """The position of the step that is checked."""
     registers: dict[operands.Register, _Cell]
     marks: dict[tuple[str, str], NDArray[np.bool_]]
     """Bytes of each space."""
 
 
 def _copy(state: _State) -> _State:
-    return _State({**state.registers}, {key: mask.copy() for key, mask in state.marks.items()})
+    marks = {key: mask.copy() for key, mask in state.marks.items()}
+    return replace(state, registers={**state.registers}, marks=marks)
 
 
 def _joined(one: _State, other: _State) -> _State:
-    return _State(
-        {
-            register: _met(one.registers.get(register), other.registers.get(register))
-            for register in one.registers | other.registers
-        },
-        {key: mask | other.marks[key] for key, mask in one.marks.items()},
+    registers = {
+        key: _met(one.registers.get(key), other.registers.get(key))
+        for key in one.registers | other.registers
+    }
+    marks = {key: mask | other.marks[key] for key, mask in one.marks.items()}
+    return replace(one, registers=registers, marks=marks)
+
+
+def _report(state: _State, cause: Breach, section: str, text: str) -> None:
+    reason = BreachReason(cause=cause, text=text, section=section, step=state.at)
+    if reason not in state.reasons:
+        state.reasons.append(reason)
+
+
+def _check_steps(state: _State, steps: Iterable[Step], prefix: str) -> _State:
+    """Go through steps from a state, which may be changed; return the state after them."""
+    for index, step in enumerate(steps):
+        state.at = f"{prefix}{index}"
+        state = _check_step(state, step)
+    return state
+
+
+def _check_step(state: _State, step: Step) -> _State:
+    match step:
+        case Op():
+            if step.selector is not None:
+                _check_metadata(state, step, step.selector)
+            _check_uses(state, step, step.form.section)
+            if accesses_matrix(step):
+                _check_tile(state, step)
+            elif accesses_rows(step):
+                _check_rows(state, step)
+        case Elementwise():
+            _check_uses(state, step, FRAGMENTS)
+        case PlainAccess():
+            _check_uses(state, step, INSTRUCTIONS["ldmatrix"].section)
+            what = f"a lane's {step.bits}-bit registers"
+            if _is_aligned(state, step.place, step.bits // 8, what):
+                _check_bytes(state, step.place, step.size, step.stores)
+        case Scalar() | LaneCode():
+            _check_uses(state, step, INSTRUCTIONS["mma"].section)
+        case Copy():
+            _check_copy(state, step)
+        case Barrier():
+            for (_, what), mask in state.marks.items():
+                mask[...] &= what == _UNWRITTEN
+        case Branch():
+            (least, most), at = _bounds(state, step.condition), state.at
+            ends = []
+            if most > 0:
+                ends.append(_check_steps(_copy(state), step.then, f"{at}.then."))
+            if least == 0:
+                ends.append(_check_steps(_copy(state), step.otherwise, f"{at}.otherwise."))
+            return _joined(ends[0], ends[-1])
+        case Loop():
+            (least, most), at = _bounds(state, step.count), state.at
+            for _ in range(min(most, 2)):
+                after = _check_steps(_copy(state), step.body, f"{at}.body.")
+                state = after if least > 0 else _joined(state, after)
+        case _:
+            assert_never(step)
+    return state
+
+
+def _check_metadata(state: _State, step: AnyOp, selector: int) -> None:
+    """Check the selector, and metadata that are one number in every lane."""
+    form, known = step.form, selectors_of(step.form)
+    of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
+    if selector not in known:
+        text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
+        _report(state, Breach.SELECTOR, METADATA, text)
+    cell = state.registers.get(step.uses[-1].registers[0])
+    if cell is None or cell.constant is None:
+        return
+    pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}
+    if pairs - {*chunks_of(form)}:
+        allowed = ", ".join(map(hex, chunks_of(form)))
+        text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
+        _report(state, Breach.METADATA, METADATA, text)
+
+
+def _bounds(state: _State, value: operands.Uniform) -> tuple[int, int]:
+    """Check the reading of a uniform value; return the least and the most that it can be."""
+    if isinstance(value, int):
+        return value, value
+    if _is_aligned(state, value.place, 4, "a 32-bit word"):
+        _check_bytes(state, value.place, 4, False)
+    return 0, value.mask
+
+
+def _check_uses(state: _State, step: Straight, section: str) -> None:
+    """Check that the registers which a step reads hold what it needs; note what it writes."""
+    made = step.writes
+    for use in step.reads:
+        needed, held = use.holds, _content(state, use)
+        if isinstance(needed, operands.Fragment) and needed.any_layout:
+            # A multiplicand's layout stays what it is; there is none to check it against.
+            layout = held.layout if isinstance(held, operands.Fragment) else "row"
+            needed = replace(needed, layout=layout)
+            if made is not None and made.holds == use.holds:
+                made = replace(made, holds=needed)
+        _check_use(state, use.name, needed, held, section)
+    if made is None:
+        return
+    registers = made.registers
+    if len(set(registers)) != len(registers):
+        twice = operands.text_of([next(one for one in registers if registers.count(one) > 1)])
+        text = f"register {twice} stands more than once in the destination {made.name}; which "
+        text += "result it holds is said nowhere, so give each a register of its own"
+        _report(state, Breach.TWICE, VECTORS, text)
+    if step.address is not None and made.holds.bits == 32:
+        space = space_of(state.program, step)
+        if not space.startswith("shared"):
+            text = "the address stands in a register of 32 bits and the access is "
+            text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
+            _report(state, Breach.SHORT_ADDRESS, ADDRESSES, text)
+    constant = step.sets
+    if step.copies:
+        cells = [state.registers.get(register) for register in step.reads[0].registers]
+        found = {None if cell is None else cell.constant for cell in cells}
+        constant = found.pop() if len(found) == 1 else None
+    for index, register in enumerate(registers):
+        state.registers[register] = _Cell(state.at, made.holds, index, constant)
+
+
+def _content(state: _State, use: operands.Use) -> Held | _Mixed | None:
+    """Return what the registers of an operand hold; None if one was never written."""
+    cells = [state.registers.get(register) for register in use.registers]
+    first, needed, named = cells[0], use.holds, not operands.listed(use.name)
+    if named and first is not None and first.part == 0 and first.constant is None:
+        held = first.holds
+        if not isinstance(held, _Mixed) and held.registers != needed.registers:
+            return held
+    known = [cell for cell in cells if cell is not None]
+    if first is None or len(known) < len(cells):
+        return None
+    if isinstance(needed, operands.Fragment) and all(
+        cell.constant is not None and cell.constant == first.constant for cell in known
+    ):
+        bits, number = needed.matrix.type.bits, first.constant or 0
+        alike = number == replicated(number & ((1 << bits) - 1), bits, needed.bits)
+        return needed if alike else _Mixed.PIECES
+    if any(cell.holds is _Mixed.CONFLICTING for cell in known):
+        return _Mixed.CONFLICTING
+    whole = all(
+        cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
     )
+    if isinstance(needed, operands.Fragment) or named:
+        return first.holds if whole else _Mixed.PIECES
+    lanes = all(isinstance(cell.holds, operands.Registers) for cell in known)
+    return needed if lanes else _Mixed.PIECES
 
 
-class _Analysis:
-    def __init__(self, program: Program, target: int) -> None:
-        self.program = program
-        self.target = target
-        self.reasons: list[BreachReason] = []
-        self.at = ""
-        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
-        marks = {
-            (space, what): np.full(size, what == _UNWRITTEN)
-            for space, size in sizes.items()
-            for what in (_READ, _WRITTEN, _UNWRITTEN)
-        }
-        self.steps(program.steps, "", _State({}, marks))
+def _check_use(
+    state: _State, name: str, needed: Held, held: Held | _Mixed | None, section: str
+) -> None:
+    if held == needed:
+        return
+    text = f"{name} holds {held}; it must hold {needed}"
+    if held is None:
+        text = f"{name} is used before anything writes it; it must hold {needed}"
+    elif isinstance(held, operands.Fragment) and isinstance(needed, operands.Fragment):
+        kinds = {(one.matrix.operand, one.matrix.type.name) for one in (held, needed)}
+        if kinds == {("c", "f16"), ("c", "f32")}:
+            text += "; there is no conversion between .f16 and .f32 accumulators"
+            section = FRAGMENTS
+    _report(state, Breach.CONTENT, section, text)
 
-    def report(self, cause: Breach, section: str, text: str) -> None:
-        reason = BreachReason(cause=cause, text=text, section=section, step=self.at)
-        if reason not in self.reasons:
-            self.reasons.append(reason)
 
-    def steps(self, steps: Iterable[Step], prefix: str, state: _State) -> _State:
-        """Go through steps from a state, which may be changed; return the state after them."""
-        for index, step in enumerate(steps):
-            self.at = f"{prefix}{index}"
-            state = self.step(step, state)
-        return state
+def _check_tile(state: _State, step: MatrixAccess) -> None:
+    form, matrix, place = step.form, step.form.matrix(), step.memory.place
+    _check_space(state, form.space, place.buffer, form.section)
+    least, size = matrix.default_stride(form.layout), matrix.fragment_bytes
+    stride = least if step.memory.stride is None else step.memory.stride
+    if stride < least:
+        text = f"stride {stride} is below the default {least}; raise it"
+        _report(state, Breach.STRIDE, INSTRUCTIONS["wmma.load"].section, text)
+    elif not matrix.has_aligned_lines(form.layout, stride):
+        apart = stride * matrix.type.bits
+        text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "
+        _report(state, Breach.PITCH, STORAGE, f"{text}{size} bytes")
+    elif _is_aligned(state, place, size, "the fragment", STORAGE) and _is_inside(
+        state, place, step.tile.extent
+    ):
+        bytes_ = position(state.program, place) + step.tile.byte_offsets.ravel()
+        _check_access(state, place.buffer, bytes_, step.stores)
 
-    def step(self, step: Step, state: _State) -> _State:
-        match step:
-            case Op():
-                if step.selector is not None:
-                    self.metadata(step, step.selector, state)
-                self.uses(step, step.form.section, state)
-                if accesses_matrix(step):
-                    self.tile(step, state)
-                elif accesses_rows(step):
-                    self.rows(step, state)
-            case Elementwise():
-                self.uses(step, FRAGMENTS, state)
-            case PlainAccess():
-                self.uses(step, INSTRUCTIONS["ldmatrix"].section, state)
-                what = f"a lane's {step.bits}-bit registers"
-                if self.aligned(step.place, step.bits // 8, what):
-                    self.run_of_bytes(step.place, step.size, step.stores, state)
-            case Scalar() | LaneCode():
-                self.uses(step, INSTRUCTIONS["mma"].section, state)
-            case Copy():
-                self.copy(step, state)
-            case Barrier():
-                for (_, what), mask in state.marks.items():
-                    mask[...] &= what == _UNWRITTEN
-            case Branch():
-                at = self.at
-                least, most = self.bounds(step.condition, state)
-                ends = []
-                if most > 0:
-                    ends.append(self.steps(step.then, f"{at}.then.", _copy(state)))
-                if least == 0:
-                    ends.append(self.steps(step.otherwise, f"{at}.otherwise.", _copy(state)))
-                return _joined(ends[0], ends[-1])
-            case Loop():
-                at = self.at
-                least, most = self.bounds(step.count, state)
-                for _ in range(min(most, 2)):
-                    after = self.steps(step.body, f"{at}.body.", _copy(state))
-                    state = after if least > 0 else _joined(state, after)
-            case _:
-                assert_never(step)
-        return state
 
-    def metadata(self, step: AnyOp, selector: int, before: _State) -> None:
-        """Check the selector, and metadata that are one number in every lane."""
-        form, known = step.form, selectors_of(step.form)
-        of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
-        if selector not in known:
-            text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-            self.report(Breach.SELECTOR, METADATA, text)
-        cell = before.registers.get(step.uses[-1].registers[0])
-        if cell is None or cell.constant is None:
-            return
-        pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}
-        if pairs - {*chunks_of(form)}:
-            allowed = ", ".join(map(hex, chunks_of(form)))
-            text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-            self.report(Breach.METADATA, METADATA, text)
+def _check_rows(state: _State, step: RowAccess) -> None:
+    form, own, size = step.form, state.program.buffer(step.memory.buffer), step.form.row_bytes
+    _check_space(state, "shared", own.name, form.section)
+    every = form.is_load and state.target <= LAST_WITH_ALL_ADDRESSES
+    start, rows = state.program.offset(own.name), dict[int, int]()
+    for lane, address in enumerate(step.memory.addresses[: None if every else form.addresses]):
+        if (start + address) % size or not 0 <= address <= own.size - size:
+            place, what = Place(buffer=own.name, offset=address), f"the row of lane {lane}"
+            if _is_aligned(state, place, size, what, form.section):
+                _is_inside(state, place, size, what)
+        elif (first := rows.setdefault(address, lane)) != lane and step.stores:
+            text = f"lanes {first} and {lane} name the same row; which is written last is open"
+            _report(state, Breach.RACE, CONSISTENCY, f"{text}, so part them")
+    if used := [address for address, lane in rows.items() if lane < form.addresses]:
+        bytes_ = np.add.outer(np.array(used) + start, np.arange(size)).ravel()
+        _check_access(state, own.name, bytes_, step.stores)
 
-    def bounds(self, value: operands.Uniform, state: _State) -> tuple[int, int]:
-        """Check the reading of a uniform value; return the least and the most that it can be."""
-        if isinstance(value, int):
-            return value, value
-        if self.aligned(value.place, 4, "a 32-bit word"):
-            self.run_of_bytes(value.place, 4, False, state)
-        return 0, value.mask
 
-    def uses(self, step: Straight, section: str, state: _State) -> None:
-        """Check that the registers which a step reads hold what it needs; note what it writes."""
-        made = step.writes
-        for use in step.reads:
-            needed, held = use.holds, self.content(use, state)
-            if isinstance(needed, operands.Fragment) and needed.any_layout:
-                # A multiplicand's layout stays what it is; there is none to check it against.
-                layout = held.layout if isinstance(held, operands.Fragment) else "row"
-                needed = replace(needed, layout=layout)
-                if made is not None and made.holds == use.holds:
-                    made = replace(made, holds=needed)
-            self.use(use.name, needed, held, section)
-        if made is None:
-            return
-        registers = made.registers
-        if len(set(registers)) != len(registers):
-            twice = next(one for one in registers if registers.count(one) > 1)
-            text = f"register {operands.text_of([twice])} stands more than once in the destination "
-            text += f"{made.name}; which result it holds is said nowhere, so give each a register "
-            text += "of its own"
-            self.report(Breach.TWICE, VECTORS, text)
-        if step.address is not None and made.holds.bits == 32:
-            space = space_of(self.program, step)
-            if not space.startswith("shared"):
-                text = "the address stands in a register of 32 bits and the access is "
-                text += f"{f'.{space}' if space else 'generic'}; only .shared has such addresses"
-                self.report(Breach.SHORT_ADDRESS, ADDRESSES, text)
-        constant = step.sets
-        if step.copies:
-            cells = [state.registers.get(register) for register in step.reads[0].registers]
-            found = {None if cell is None else cell.constant for cell in cells}
-            constant = found.pop() if len(found) == 1 else None
-        for index, register in enumerate(registers):
-            state.registers[register] = _Cell(self.at, made.holds, index, constant)
+def _check_copy(state: _State, step: Copy) -> None:
+    places = step.source, step.destination
+    inside = [_is_inside(state, place, step.size) for place in places]
+    if not all(inside):
+        return
+    source, target = (position(state.program, place) for place in places)
+    spaces = {state.program.buffer(place.buffer).space for place in places}
+    if len(spaces) == 1 and abs(source - target) < step.size:
+        text = "source and destination of a copy overlap; part them"
+        _report(state, Breach.OVERLAP, CONSISTENCY, text)
+        return
+    for stores, place in enumerate(places):
+        _check_bytes(state, place, step.size, bool(stores))
 
-    def content(self, use: operands.Use, state: _State) -> Held | _Mixed | None:
-        """Return what the registers of an operand hold; None if one was never written."""
-        cells = [state.registers.get(register) for register in use.registers]
-        first, needed, named = cells[0], use.holds, not operands.listed(use.name)
-        if named and first is not None and first.part == 0 and first.constant is None:
-            held = first.holds
-            if not isinstance(held, _Mixed) and held.registers != needed.registers:
-                return held
-        known = [cell for cell in cells if cell is not None]
-        if first is None or len(known) < len(cells):
-            return None
-        if isinstance(needed, operands.Fragment) and all(
-            cell.constant is not None and cell.constant == first.constant for cell in known
-        ):
-            bits, number = needed.matrix.type.bits, first.constant or 0
-            alike = number == replicated(number & ((1 << bits) - 1), bits, needed.bits)
-            return needed if alike else _Mixed.PIECES
-        if any(cell.holds is _Mixed.CONFLICTING for cell in known):
-            return _Mixed.CONFLICTING
-        whole = all(
-            cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
-        )
-        if isinstance(needed, operands.Fragment) or named:
-            return first.holds if whole else _Mixed.PIECES
-        lanes = all(isinstance(cell.holds, operands.Registers) for cell in known)
-        return needed if lanes else _Mixed.PIECES
 
-    def use(self, name: str, needed: Held, held: Held | _Mixed | None, section: str) -> None:
-        if held == needed:
-            return
-        text = f"{name} holds {held}; it must hold {needed}"
-        if held is None:
-            text = f"{name} is used before anything writes it; it must hold {needed}"
-        elif isinstance(held, operands.Fragment) and isinstance(needed, operands.Fragment):
-            kinds = {(one.matrix.operand, one.matrix.type.name) for one in (held, needed)}
-            if kinds == {("c", "f16"), ("c", "f32")}:
-                text += "; there is no conversion between .f16 and .f32 accumulators"
-                section = FRAGMENTS
-        self.report(Breach.CONTENT, section, text)
+def _check_bytes(state: _State, place: Place, size: int, stores: bool) -> None:
+    if _is_inside(state, place, size):
+        start = position(state.program, place)
+        _check_access(state, place.buffer, slice(start, start + size), stores)
 
-    def tile(self, step: MatrixAccess, state: _State) -> None:
-        form, matrix, place = step.form, step.form.matrix(), step.memory.place
-        self.space(form.space, place.buffer, form.section)
-        least, size = matrix.default_stride(form.layout), matrix.fragment_bytes
-        stride = least if step.memory.stride is None else step.memory.stride
-        if stride < least:
-            text = f"stride {stride} is below the default {least}; raise it"
-            self.report(Breach.STRIDE, INSTRUCTIONS["wmma.load"].section, text)
-        elif not matrix.has_aligned_lines(form.layout, stride):
-            apart = stride * matrix.type.bits
-            text = f"stride {stride} puts lines {apart} bits apart, no multiple of the fragment's "
-            self.report(Breach.PITCH, STORAGE, f"{text}{size} bytes")
-        elif self.aligned(place, size, "the fragment", STORAGE) and self.inside(
-            place, step.tile.extent
-        ):
-            bytes_ = self.start(place) + step.tile.byte_offsets.ravel()
-            self.access(place.buffer, bytes_, step.stores, state)
 
-    def rows(self, step: RowAccess, state: _State) -> None:
-        form, own, size = step.form, self.program.buffer(step.memory.buffer), step.form.row_bytes
-        self.space("shared", own.name, form.section)
-        every = form.is_load and self.target <= LAST_WITH_ALL_ADDRESSES
-        start, rows = self.program.offset(own.name), dict[int, int]()
-        for lane, address in enumerate(step.memory.addresses[: None if every else form.addresses]):
-            if (start + address) % size or not 0 <= address <= own.size - size:
-                place, what = Place(buffer=own.name, offset=address), f"the row of lane {lane}"
-                if self.aligned(place, size, what, form.section):
-                    self.inside(place, size, what)
-            elif (first := rows.setdefault(address, lane)) != lane and step.stores:
-                text = f"lanes {first} and {lane} name the same row; which is written last is open"
-                self.report(Breach.RACE, CONSISTENCY, f"{text}, so part them")
-        used = [address for address, lane in rows.items() if lane < form.addresses]
-        if used:
-            bytes_ = np.add.outer(np.array(used) + start, np.arange(size)).ravel()
-            self.access(own.name, bytes_, step.stores, state)
+def _check_space(state: _State, space: str, buffer: str, section: str) -> None:
+    """Check that the space of an instruction is that of the buffer ("": generic)."""
+    actual = state.program.buffer(buffer).space
+    if space and space.partition("::")[0] != actual:
+        text = f"buffer {buffer} is {actual}, the instruction accesses .{space}"
+        _report(state, Breach.SPACE, section, f"{text}; make them the same")
 
-    def copy(self, step: Copy, state: _State) -> None:
-        places = step.source, step.destination
-        if not self.inside(step.source, step.size) & self.inside(step.destination, step.size):
-            return
-        starts = [self.start(place) for place in places]
-        spaces = {self.program.buffer(place.buffer).space for place in places}
-        if len(spaces) == 1 and abs(starts[0] - starts[1]) < step.size:
-            text = "source and destination of a copy overlap; part them"
-            self.report(Breach.OVERLAP, CONSISTENCY, text)
-            return
-        for stores, place in enumerate(places):
-            self.run_of_bytes(place, step.size, bool(stores), state)
 
-    def run_of_bytes(self, place: Place, size: int, stores: bool, state: _State) -> None:
-        if self.inside(place, size):
-            start = self.start(place)
-            self.access(place.buffer, slice(start, start + size), stores, state)
+def _is_aligned(
+    state: _State, place: Place, size: int, what: str, section: str = ADDRESSES
+) -> bool:
+    start = position(state.program, place)
+    if start % size:
+        text = f"address {start} ({place.buffer}+{place.offset}) is not a multiple of {size}"
+        _report(state, Breach.ADDRESS, section, f"{text} bytes, the size of {what}; align it")
+    return start % size == 0
 
-    def space(self, space: str, buffer: str, section: str) -> None:
-        """Check that the space of an instruction is that of the buffer ("": generic)."""
-        actual = self.program.buffer(buffer).space
-        if space and space.partition("::")[0] != actual:
-            text = f"buffer {buffer} is {actual}, the instruction accesses .{space}"
-            self.report(Breach.SPACE, section, f"{text}; make them the same")
 
-    def start(self, place: Place) -> int:
-        return self.program.offset(place.buffer) + place.offset
+def _is_inside(state: _State, place: Place, size: int, what: str = "the access") -> bool:
+    available = state.program.buffer(place.buffer).size
+    within = place.offset >= 0 and place.offset + size <= available
+    if not within:
+        text = f"{what}, bytes {place.offset} to {place.offset + size - 1}, leaves buffer "
+        _report(state, Breach.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
+    return within
 
-    def aligned(self, place: Place, size: int, what: str, section: str = ADDRESSES) -> bool:
-        start = self.start(place)
-        if start % size:
-            text = f"address {start} ({place.buffer}+{place.offset}) is not a multiple of {size}"
-            self.report(Breach.ADDRESS, section, f"{text} bytes, the size of {what}; align it")
-        return start % size == 0
 
-    def inside(self, place: Place, size: int, what: str = "the access") -> bool:
-        available = self.program.buffer(place.buffer).size
-        within = place.offset >= 0 and place.offset + size <= available
-        if not within:
-            text = f"{what}, bytes {place.offset} to {place.offset + size - 1}, leaves buffer "
-            self.report(Breach.OUTSIDE, ADDRESSES, f"{text}{place.buffer} of {available} bytes")
-        return within
+_Bytes = slice | NDArray[np.int64]
 
-    def access(
-        self, buffer: str, bytes_: slice | NDArray[np.int64], stores: bool, state: _State
-    ) -> None:
-        """Check for races and for reading what nothing wrote; then note bytes of the space."""
-        space = self.program.buffer(buffer).space
-        reads, writes, unwritten = (
-            state.marks[space, what] for what in (_READ, _WRITTEN, _UNWRITTEN)
-        )
-        racing = writes[bytes_] | reads[bytes_] if stores else writes[bytes_]
-        if racing.any():
-            text = f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
-            text += "last barrier, perhaps by another lane; put a barrier between"
-            self.report(Breach.RACE, CONSISTENCY, text)
-        if space == "shared" and not stores and (lacking := unwritten[bytes_]).any():
-            text = f"byte {self.first(buffer, bytes_, lacking)} of shared {buffer} is read before "
-            text += "anything writes it on every path; write it first"
-            self.report(Breach.UNWRITTEN, STATE_SPACES, text)
-        (writes if stores else reads)[bytes_] = True
-        if stores:
-            unwritten[bytes_] = False
 
-    def first(
-        self, buffer: str, bytes_: slice | NDArray[np.int64], marked: NDArray[np.bool_]
-    ) -> int:
-        """Return the first of some bytes that is marked, counted from the start of a buffer."""
-        index = int(np.argmax(marked))
-        byte = bytes_.start + index if isinstance(bytes_, slice) else int(bytes_[index])
-        return byte - self.program.offset(buffer)
+def _check_access(state: _State, buffer: str, bytes_: _Bytes, stores: bool) -> None:
+    """Check for races and for reading what nothing wrote; then note bytes of the space."""
+    space = state.program.buffer(buffer).space
+    reads, writes, unwritten = (state.marks[space, what] for what in (_READ, _WRITTEN, _UNWRITTEN))
+    racing = writes[bytes_] | reads[bytes_] if stores else writes[bytes_]
+    if racing.any():
+        text = f"byte {_first(state, buffer, bytes_, racing)} of {buffer} was accessed since the "
+        text += "last barrier, perhaps by another lane; put a barrier between"
+        _report(state, Breach.RACE, CONSISTENCY, text)
+    if space == "shared" and not stores and (lacking := unwritten[bytes_]).any():
+        text = f"byte {_first(state, buffer, bytes_, lacking)} of shared {buffer} is read before "
+        text += "anything writes it on every path; write it first"
+        _report(state, Breach.UNWRITTEN, STATE_SPACES, text)
+    (writes if stores else reads)[bytes_] = True
+    if stores:
+        unwritten[bytes_] = False
+
+
+def _first(state: _State, buffer: str, bytes_: _Bytes, marked: NDArray[np.bool_]) -> int:
+    """Return the first of some bytes that is marked, counted from the start of a buffer."""
+    index = int(np.argmax(marked))
+    byte = bytes_.start + index if isinstance(bytes_, slice) else int(bytes_[index])
+    return byte - state.program.offset(buffer)

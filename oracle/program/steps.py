@@ -48,6 +48,16 @@ def _address_text(address: int | None) -> str:
     return "" if address is None else f", address in register {address} of them"
 
 
+def _place(place: Place) -> str:
+    return f"{place.buffer}+{place.offset}" if place.offset else place.buffer
+
+
+def _uniform(value: Uniform) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return f"(word at {_place(value.place)} & {value.mask:#x})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lines:
     """The lines of a matrix, equally far apart, as wmma.load and wmma.store take them."""
@@ -72,15 +82,16 @@ class Rows:
     computed: tuple[Statement, ...] = ()
     """Code that leaves each lane's address in r0, where PTX is to compute them; (): as emitted."""
 
-    @property
-    def code(self) -> LaneCode:
-        """What computes the addresses."""
-        return LaneCode(destination="addresses", results=("r0",), code=self.computed)
 
-    def offsets(self, form: Form) -> NDArray[np.int64]:
-        """Return every byte of the rows that a form uses, (form.addresses, form.row_bytes)."""
-        starts = np.array(self.addresses[: form.addresses], np.int64)
-        return starts[:, None] + np.arange(form.row_bytes)
+def address_code(rows: Rows) -> LaneCode:
+    """Return what computes the addresses of rows."""
+    return LaneCode(destination="addresses", results=("r0",), code=rows.computed)
+
+
+def row_offsets(step: RowAccess) -> NDArray[np.int64]:
+    """Return every byte of the rows that a step uses, (form.addresses, form.row_bytes)."""
+    starts = np.array(step.memory.addresses[: step.form.addresses], np.int64)
+    return starts[:, None] + np.arange(step.form.row_bytes)
 
 
 Memory: TypeAlias = Lines | Rows
@@ -140,7 +151,7 @@ class Op(StepBase, Generic[M]):
             for address in (min(given), max(given)):
                 check_range(address, *OFFSETS, "address of a row, in bytes,")
             if memory.computed:
-                made, unknown = run_lanes(memory.code, np.zeros((1, LANES, 0), np.uint32))
+                made, unknown = run_lanes(address_code(memory), np.zeros((1, LANES, 0), np.uint32))
                 same = not unknown.any() and tuple(made[0, :, 0].tolist()) == given
                 check(same, "code of lanes computes other addresses of rows than those given")
         has_selector = "selector" in self.form.operands
@@ -243,7 +254,7 @@ class Op(StepBase, Generic[M]):
             matrix, stride = form.matrix(), "default" if memory.stride is None else memory.stride
             text = f"load {named} =" if form.is_load else f"store {named} to"
             text += f" {matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-            text += f"{form.layout}-major at {memory.place}, stride {stride}"
+            text += f"{form.layout}-major at {_place(memory.place)}, stride {stride}"
         elif isinstance(memory, Rows):
             verb, where = ("load", "from") if form.is_load else ("store", "to")
             text = f"{verb} rows {named} {where} {memory.buffer}"
@@ -373,9 +384,10 @@ class PlainAccess(StepBase):
 
     def __str__(self) -> str:
         if self.loads:
-            return f"load registers {self.registers} from {self.place}{_address_text(self.address)}"
+            text = f"load registers {self.registers} from {_place(self.place)}"
+            return text + _address_text(self.address)
         who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
-        return f"store registers {self.registers}{who} to {self.place}"
+        return f"store registers {self.registers}{who} to {_place(self.place)}"
 
 
 plain_load = partial(PlainAccess, loads=True)
@@ -409,7 +421,7 @@ class Copy(StepBase):
         return (Span.block(self.destination.buffer, self.destination.offset, self.size),)
 
     def __str__(self) -> str:
-        return f"copy {self.size} bytes from {self.source} to {self.destination}"
+        return f"copy {self.size} bytes from {_place(self.source)} to {_place(self.destination)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -460,7 +472,7 @@ class Branch(StepBase):
         return {"then": self.then, "otherwise": self.otherwise}
 
     def __str__(self) -> str:
-        return f"if {self.condition}"
+        return f"if {_uniform(self.condition)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -488,7 +500,7 @@ class Loop(StepBase):
         return {"body": self.body}
 
     def __str__(self) -> str:
-        return f"repeat {self.count} times"
+        return f"repeat {_uniform(self.count)} times"
 
 
 def _is(kind: type) -> Any:

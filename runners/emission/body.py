@@ -38,6 +38,7 @@ from oracle.program.steps import (
     Step,
     accesses_matrix,
     accesses_rows,
+    address_code,
     multiplies,
 )
 from runners.kernels import Kernel
@@ -298,7 +299,7 @@ class Body:
         register = self._base(memory.buffer, step.form.space)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
-            self._lane_code(memory.code, (), (made,))
+            self._lane_code(address_code(memory), (), (made,))
             self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
         else:
             distance = self._lane_offsets([address + offset for address in memory.addresses])

@@ -42,7 +42,7 @@ from strategies.contents.bytecode import (
     movable_placed,
     packed,
 )
-from strategies.contents.expansion import Recipe, sharing
+from strategies.contents.expansion import Recipe, period_of, sharing
 from strategies.contents.expressions import NOISE, Code, Fill
 from strategies.contents.plans import BLOCK, Filling, FillPlan, Window, plan_of
 
@@ -77,7 +77,7 @@ def device_contents(recipe: Recipe, program: Program) -> NDArray[np.uint64]:
         Byte of the row for each element of a filling, line by line as they lie in memory; with bit
         31 it is only read: another element of the filling that has the same byte writes it.
     """
-    plan, classes = plan_of(program), recipe.classes
+    plan, classes, period = plan_of(program), recipe.classes, period_of(recipe)
     numbers: dict[Window, int] = {one.window: i for i, one in enumerate(plan.fillings)}
     live = _live(plan)
     fillings, places, size = [], [np.zeros(0, np.uint32)], 0
@@ -89,7 +89,7 @@ def device_contents(recipe: Recipe, program: Program) -> NDArray[np.uint64]:
     untouched = _untouched(plan, live)
     turns = math.lcm(*(len(one.fills[class_]) for one in plan.fillings for class_ in classes))
     code, scalars = _Assembler(), 0
-    starts = np.zeros((turns, len(classes), 1 + len(fillings)), np.int32)
+    starts = np.zeros((turns, period, 1 + len(fillings)), np.int32)
     for slot, class_ in enumerate(classes):
         code.begin()
         for turn in range(turns):
@@ -113,7 +113,7 @@ def device_contents(recipe: Recipe, program: Program) -> NDArray[np.uint64]:
     parts = [part + bytes(-len(part) % 8) for part in parts]
     header = [recipe.seed]
     for low, high in (
-        (len(classes), sharing(len(classes))), (program.image_bytes, len(fillings)),
+        (period, sharing(period)), (program.image_bytes, len(fillings)),
         (len(drawn), len(gaps)), (turns, scalars), (-(-code.factors // BLOCK) * BLOCK, 0),
     ):  # fmt: skip
         header.append(low | high << 32)

@@ -28,16 +28,19 @@ from strategies.contents.plans import BLOCK, FillPlan, View, opened, plan_of
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What to fill images with; a UsageError says that there is no class, or a seed too large."""
+    """What to fill images with: at least one class of values."""
 
     classes: tuple[ValueClass, ...]  # In turn: image i is of class i modulo their number
     seed: int  # Key of the counter-based generator, 64 bits
 
-    def __post_init__(self) -> None:
-        if not self.classes:
-            raise UsageError("a recipe has no class of values; give at least one")
-        if not 0 <= self.seed < 1 << 64:
-            raise UsageError(f"the seed is {self.seed}; it must lie in 0 to 2^64 - 1")
+
+def period_of(recipe: Recipe) -> int:
+    """Return after how many images classes come again; UsageError where no image can be made."""
+    if not recipe.classes:
+        raise UsageError("a recipe has no class of values; give at least one")
+    if not 0 <= recipe.seed < 1 << 64:
+        raise UsageError(f"the seed is {recipe.seed}; it must lie in 0 to 2^64 - 1")
+    return len(recipe.classes)
 
 
 _OMITTED = st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2)
@@ -153,7 +156,7 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     """
     if count < 0:
         raise UsageError(f"count {count} must not be negative")
-    period = len(recipe.classes)
+    period = period_of(recipe)
     places = [slice((slot - first) % period, None, period) for slot in range(period)]
     images = np.empty((count, program.image_bytes), np.uint8)
     _expand(recipe, program, images, first, places)
@@ -167,12 +170,12 @@ def expand_by_class(
 
     Returns the number of each image, (count,), as `recipes.by_class` orders them.
     """
-    count = len(images)
+    count, period = len(images), period_of(recipe)
     numbers = by_class(recipe, count, first=first)
-    slots = numbers % len(recipe.classes)
+    slots = numbers % period
     # Where each class starts and ends; one that has no image has an empty slice.
     starts = np.flatnonzero(np.diff(slots, prepend=-1)).tolist()
-    places = [slice(0, 0)] * len(recipe.classes)
+    places = [slice(0, 0)] * period
     for start, stop in pairwise([*starts, count]):
         places[slots[start]] = slice(start, stop)
     _expand(recipe, program, images, first, places)

@@ -30,6 +30,7 @@ from oracle.program.steps import (
     accesses_matrix,
     accesses_rows,
     multiplies,
+    row_offsets,
 )
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import OF_ROWS, ValueClass, fills_of, of_registers, word
@@ -135,7 +136,7 @@ def readings_of(program: Program) -> Readings:
                 source = fragments[registers] = step.tile, provenance
                 found.loads.append(source)
         elif accesses_rows(step):
-            rows = read(step.memory.buffer, step.memory.offsets(step.form))
+            rows = read(step.memory.buffer, row_offsets(step))
             found.rows.append(rows[rows >= 0])
             # What is widened is no byte of the rows.
             keep(step, None if is_packed(step.form) else rows.ravel()[moves(step.form)])

@@ -14,7 +14,7 @@ from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.program.program import requirements
 from strategies import rounds as strategies_rounds
-from strategies.draws import PtxVersions, Selection, draw, draw_one, versions_up_to
+from strategies.draws import Selection, draw, draw_one, version_of_round, versions_up_to
 from strategies.features import Focus
 from strategies.programs import programs
 from strategies.rounds import (
@@ -125,7 +125,7 @@ def test_programs_about_forms_have_at_most_the_images_of_those_and_others_have_a
 def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_read() -> None:
     assert " ".join(DRAWN.every) == "7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
     # 8.7 is the first with mma.sync m16n8k16 of e4m3, the last form that sm_90 has got.
-    assert (DRAWN.main, DRAWN.newest, str(DRAWN)) == ("8.7", "9.0", "7.8 to 9.0")
+    assert (DRAWN.main, str(DRAWN)) == ("8.7", "7.8 to 9.0")
     assert versions_up_to(TARGET, PtxVersion(8, 5)).main == "8.5"
     assert versions_up_to(TARGET, PtxVersion(9, 5), main=PtxVersion(8, 3)).main == "8.2"
     with pytest.raises(UsageError, match="known since"):
@@ -137,10 +137,10 @@ def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_
 def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_form(
     seed: int,
 ) -> None:
-    forms = selected_forms(Selection(), target=TARGET, version=DRAWN.newest)
+    forms = selected_forms(Selection(), target=TARGET, version=DRAWN.every[-1])
     new = [form for form in forms if "e4m3" in form.opcode]
     focuses = [Focus(form=form) for form in (*new[:2], *new[-2:], SELECTED[0], SELECTED[-1])]
-    of_round = DRAWN.of_round(seed)
+    of_round = version_of_round(DRAWN, seed)
     batches = list(
         round_batches(forms, target=TARGET, version=DRAWN, key=seed, focuses=focuses, count=8)
     )
@@ -151,13 +151,9 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
         assert all(is_available(form, module) for form in requirements(batch.program))
         # The same program as with that version alone.
         alone = round_batches(
-            forms,
-            target=TARGET,
-            version=PtxVersions.only(batch.version),
-            key=seed,
-            focuses=[Focus(form=batch.form)] * len(focuses),
-            count=8,
-        )
+            forms, target=TARGET, version=batch.version, key=seed,
+            focuses=[Focus(form=batch.form)] * len(focuses), count=8,
+        )  # fmt: skip
         assert batch in list(alone)
 
 

@@ -11,7 +11,7 @@ from fuzz.checks.rounds import Work
 from fuzz.compilers.members import BuildMatrix, Member, RunPlace, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.isa.forms import Form
-from strategies.draws import PtxVersions, Selection
+from strategies.draws import Selection, only_version
 from strategies.rounds import selected_forms
 
 IMAGES = 16
@@ -50,7 +50,7 @@ def report_of(
     )
     with BuildMatrix(device, tuple(members), jobs=2) as matrix:
         rounds = MatrixRounds(
-            matrix, place, forms=forms, versions=PtxVersions.only(version), seed=3,
+            matrix, place, forms=forms, versions=only_version(version), seed=3,
             heartbeat=Quiet(),
         )  # fmt: skip
         plan = RoundPlan(round=number, work=Work(count=images), cases=32 * images)

@@ -293,11 +293,11 @@ def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
         lambda: Loop(count=Word(place=at(), mask=16), body=()),
         lambda: Branch(condition=-1, then=()),
         lambda: Branch(condition=Word(place=at(), mask=1 << 32), then=()),
-        lambda: Buffer(name="A", space="global", size=1),
-        lambda: Buffer(name="a", space="local", size=1),
-        lambda: Buffer(name="a", space="global", size=0),
-        lambda: Buffer(name="a", space="global", size=1, alignment=3),
-        lambda: Buffer(name="a", space="global", size=1, alignment=512),
+        lambda: Program(buffers=(*BUFFERS[1:], replace(BUFFERS[0], name="A")), steps=()),
+        lambda: Program(buffers=(*BUFFERS[1:], replace(BUFFERS[0], space="local")), steps=()),
+        lambda: Program(buffers=(*BUFFERS[1:], replace(BUFFERS[0], size=0)), steps=()),
+        lambda: Program(buffers=(*BUFFERS[1:], replace(BUFFERS[0], alignment=3)), steps=()),
+        lambda: Program(buffers=(*BUFFERS[1:], replace(BUFFERS[0], alignment=512)), steps=()),
         lambda: Copy(source=at(), destination=at(8), size=0),
         lambda: plain_store(registers="r", count=3, place=at()),
         lambda: rows((0,) * 31),
@@ -311,9 +311,9 @@ def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
         lambda: Program(buffers=(BUFFERS[0], BUFFERS[0]), steps=()),
         lambda: Program(buffers=BUFFERS[1:], steps=(LOADS[0],)),
         lambda: Program(
-            buffers=BUFFERS,
-            steps=(Branch(condition=Word(place=at(buffer="tile"), mask=1), then=()),),
+            buffers=BUFFERS, steps=(Loop(count=Word(place=at(buffer="tile"), mask=1), body=()),)
         ),
+        lambda: Program(buffers=BUFFERS, steps=(replace(FILL[0], source=at(1 << 31)),)),
         lambda: Program(buffers=BUFFERS, steps=()).buffer("none"),
     ],
 )  # fmt: skip

@@ -131,8 +131,9 @@ def test_contents_of_drawn_programs_are_the_same_on_the_device(made: Make, targe
     version = {"sm_75": "6.5", "sm_90": "8.7"}[target]
     forms = selected_forms(Selection(), target=target, version=version)
     for batch in round_batches(forms, target=target, version=version, key=77, count=30):
-        for number, image in enumerate(batch.images(20, first=1 << 40), 1 << 40):
-            assert np.array_equal(image, made(batch.recipe, batch.program, number)), batch.program
+        recipe, program, first = batch.recipe, batch.program, 1 << 40
+        for number, image in enumerate(expand(recipe, program, 20, first=first), first):
+            assert np.array_equal(image, made(recipe, program, number)), program
 
 
 def test_copies_matrices_and_rows_are_the_same_on_the_device(made: Make) -> None:

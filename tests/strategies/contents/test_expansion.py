@@ -51,9 +51,9 @@ def test_bad_numbers_are_refused() -> None:
     with pytest.raises(UsageError, match="must not be negative"):
         expand(recipe(*ALL), plain(F16_F32), 1, first=-1)
     with pytest.raises(UsageError, match="no class of values"):
-        Recipe(classes=(), seed=0)
+        expand(recipe(), plain(F16_F32), 1)
     with pytest.raises(UsageError, match="must lie in 0"):
-        Recipe(classes=ALL, seed=1 << 64)
+        expand(recipe(*ALL, seed=1 << 64), plain(F16_F32), 1)
 
 
 @given(st.data(), st.permutations(ALL), st.integers(0, len(ALL)))
