@@ -27,7 +27,8 @@ def sliced(program: Program, image: np.ndarray, lane: int, column: int) -> tuple
     """Return the slice of a register that a lane stores."""
     traced = trace(program, image, target="sm_90")
     for result in results(program):
-        place = int(result.offsets[lane % result.rows, column % result.columns])
+        rows, columns = result.offsets.shape
+        place = int(result.offsets[lane % rows, column % columns])
         written = writer_of(traced, place)
         if written is not None and result.is_registers:
             return slice_of(traced, written)
