@@ -176,8 +176,8 @@ class MatrixRounds(Rounds):
 
     def _not_said(self, batch: Batch, built: Built) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
-        rest, failed = [], dict[tuple[Kind, str], _Seen]()
-        for member, failure in failed_in(built).items():
+        rest, failed, refused = [], dict[tuple[Kind, str], _Seen](), failed_in(built)
+        for member, failure in refused.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
             elif member.toolchain.writes_ptx:
@@ -188,7 +188,7 @@ class MatrixRounds(Rounds):
                 failed.setdefault(said, seen).members.append(member)
             else:
                 rest.append(member)
-        right = [member for member in built.made if member not in failed_in(built)]
+        right = [member for member in built.made if member not in refused]
         self._report.counts["uncompiled",] += bool(failed)
         for seen in failed.values():
             self._wrong_with(seen, right)
@@ -197,9 +197,9 @@ class MatrixRounds(Rounds):
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
-        report = self._report
-        self._failed_alone.update((batch.version, member) for member in failed_in(built))
-        said = any(one.trouble is not Trouble.UNSUPPORTED for one in failed_in(built).values())
+        report, refused = self._report, failed_in(built)
+        self._failed_alone.update((batch.version, member) for member in refused)
+        said = any(one.trouble is not Trouble.UNSUPPORTED for one in refused.values())
         different = said and bool(variants)
         if self._place.opened is None:
             report.answered += count
