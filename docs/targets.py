@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oracle.isa.lookup import FORMS, is_available, notes_of
-from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
+from oracle.isa.targets import TARGETS, VERSIONS, Module, Target, versions_of
 from oracle.models import Confidence, figures_in, model_for
 from oracle.models.files import BASES
 from runners.simulated.silicon import ARCHITECTURES
@@ -71,8 +71,8 @@ def page() -> str:
 
 
 def _row(target: Target) -> str:
-    last = [version for version in VERSIONS if Module(target, version).exists][-1]
-    module = Module.named(target.name, str(last))
+    last = versions_of(target)[-1]
+    module = Module(target, last)
     forms = sum(is_available(form, module) for form in FORMS)
     gpus = "" if target.suffix else GPUS.get(target.number, "")
     simulated = "yes" if target.number in ARCHITECTURES else "no"

@@ -28,11 +28,11 @@ from oracle.isa.forms import Form
 from oracle.isa.targets import (
     DEFAULT_TARGET,
     TARGETS,
-    VERSIONS,
     Module,
     newest_for_cuda,
     parse_target,
     parse_version,
+    versions_of,
 )
 from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
@@ -394,7 +394,7 @@ def drawn_versions(ready: OpenRunner) -> PtxVersions:
     choice = ready.choice
     if choice.ptx_version is not None:
         return only_version(ready.ptx_version)
-    known = [one for one in VERSIONS if Module(parse_target(ready.target), one).exists]
+    known = versions_of(parse_target(ready.target))
     newest = [known[-1]]
     if choice.assembler is not None:
         try:

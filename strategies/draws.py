@@ -21,7 +21,7 @@ from hypothesis.strategies import SearchStrategy, integers, just, lists
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
-from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target
+from oracle.isa.targets import Module, PtxVersion, parse_target, versions_of
 from oracle.scalar import SCALARS
 
 
@@ -98,7 +98,7 @@ def versions_up_to(
     compilers can be asked about a finding. UsageError says that none knows the target.
     """
     row = parse_target(target)
-    known = [one for one in VERSIONS if Module(row, one).exists and one <= newest]
+    known = [one for one in versions_of(row) if one <= newest]
     if not known:
         raise UsageError(
             f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "

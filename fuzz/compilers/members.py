@@ -30,6 +30,7 @@ from oracle.isa.targets import (
     newest_for_cuda,
     parse_target,
     parse_version,
+    versions_of,
 )
 from oracle.program.program import Program, requirements
 from runners import protocol
@@ -117,9 +118,8 @@ class Member:
             cuda = place.opened.cuda if place.opened is not None else ""
             driver = newest_for_cuda(cuda) if cuda else VERSIONS[-1]
             found = min(found, driver) if found is not None and driver is not None else None
-        read = (one for one in VERSIONS if found is not None and one <= found)
-        target = parse_target(place.target)
-        return max((one for one in read if Module(target, one).exists), default=None)
+        known = versions_of(parse_target(place.target))
+        return max((one for one in known if found is not None and one <= found), default=None)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""

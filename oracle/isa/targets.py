@@ -177,3 +177,8 @@ class Module:
 
     def __str__(self) -> str:
         return f"{self.target.name} with PTX ISA {self.version}"
+
+
+def versions_of(target: Target) -> tuple[PtxVersion, ...]:
+    """Return the PTX ISA versions that know a target, the oldest first."""
+    return tuple(version for version in VERSIONS if Module(target, version).exists)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.targets import VERSIONS, Module, PtxVersion, parse_target
+from oracle.isa.targets import PtxVersion, parse_target, versions_of
 from oracle.program.program import Program, by_register, walk
 from oracle.program.steps import Op, Step, is_lane_code
 from runners.cuda.compilation import DEFAULT_LEVEL, CompilerLimits
@@ -184,7 +184,7 @@ def _writes(toolchain: FrontEndToolchain, target: str, version: str) -> bool:
 
 @cache
 def _newest(toolchain: FrontEndToolchain, target: str) -> PtxVersion | None:
-    known = [version for version in VERSIONS if Module(parse_target(target), version).exists]
+    known = versions_of(parse_target(target))
     with toolchain.opened(toolchain.default_level) as front_end:
         # It knows all versions up to its newest, of those that know the target.
         count = bisect_left(known, True, key=lambda each: not front_end.writes(target, str(each)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from oracle.isa.lookup import INSTRUCTIONS
-from oracle.isa.targets import TARGETS, VERSIONS, Module, Target
+from oracle.isa.targets import TARGETS, Module, Target, versions_of
 from strategies.instructions import Draft, as_operands, described, vector
 
 _PLAIN = {
@@ -132,8 +132,8 @@ def plainest_module(
         if plainer.exists and shows(plainer):
             module = plainer
             break
-    older = (Module(module.target, version) for version in VERSIONS if version < module.version)
-    return next((one for one in older if one.exists and shows(one)), module)
+    older = (one for one in versions_of(module.target) if one < module.version)
+    return next(filter(shows, (Module(module.target, one) for one in older)), module)
 
 
 def _plainness(target: Target) -> tuple[bool, int, str]:
