@@ -50,29 +50,37 @@ def wgmma(
         if value not in allowed or (value == -1 and not form.a_type.is_float):
             known = " or ".join(map(str, allowed if form.a_type.is_float else allowed[-2:]))
             raise UsageError(f"{text} is {value!r:.80}; of {form.opcode} it is {known}")
-    if form.has_metadata != (metadata is not None):
-        takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
-        raise UsageError(f"{form.opcode} {takes}")
-    of_a, of_b, threads = form.matrix("a"), form.matrix("b"), form.threads
-    given: list[layouts.Given] = [
-        ("a", a, of_a.type.raw, (of_a.rows, of_a.columns)),
-        ("b", b, of_b.type.raw, (of_b.rows, of_b.columns)),
-        ("d", d, np.uint32, (threads, form.words("d"))),
-    ]
-    chosen: Metadata | None = None
-    if metadata is not None:
-        given.append(("metadata", metadata, np.uint32, (threads,)))
-    leading = layouts.check_batch(*given)
-    if metadata is not None:
-        chosen = metadata.reshape(-1, threads), checked_selector(form, selector)
-    left, right, addend = (one.reshape(-1, *one.shape[-2:]) for one in (a, b, d))
-    layouts.check_elements("a", left, of_a.type)
-    layouts.check_elements("b", right, of_b.type)
+    leading, operands, chosen = warpgroup_operands(form, a, b, d, metadata, selector)
     found = multiply_warpgroup(
-        form, left, right, addend, scales=(scale_d, scale_a, scale_b), metadata=chosen,
+        form, *operands, scales=(scale_d, scale_a, scale_b), metadata=chosen,
         model=model_of(target, model),
     )  # fmt: skip
     return found.reshape(*leading, *found.shape[1:])
+
+
+def warpgroup_operands(
+    form: Form, a: NDArray[Any], b: NDArray[Any], d: NDArray[Any],
+    metadata: NDArray[Any] | None, selector: int | None,
+) -> tuple[tuple[int, ...], tuple[NDArray[Any], ...], Metadata | None]:  # fmt: skip
+    """Check what `wgmma` takes; return leading dimensions, and all with one of them."""
+    if form.has_metadata != (metadata is not None):
+        takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
+        raise UsageError(f"{form.opcode} {takes}")
+    given: list[layouts.Given] = [
+        (one.operand, array, one.type.raw, (one.rows, one.columns))
+        for one, array in zip(map(form.matrix, "ab"), (a, b), strict=True)
+    ]
+    given.append(("d", d, np.uint32, (form.threads, form.words("d"))))
+    if metadata is not None:
+        given.append(("metadata", metadata, np.uint32, (form.threads,)))
+    leading = layouts.check_batch(*given)
+    for name, array in (("a", a), ("b", b)):
+        layouts.check_elements(name, array, form.type(name))
+    chosen = None
+    if metadata is not None:
+        chosen = metadata.reshape(-1, form.threads), checked_selector(form, selector)
+    left, right, before = (one.reshape(-1, *one.shape[-2:]) for one in (a, b, d))
+    return leading, (left, right, before), chosen
 
 
 def multiply_warpgroup(
