@@ -98,9 +98,7 @@ def _nth(mask: Bits, base: Bits, offset: Bits) -> Bits:
 def shifted_left(a: Bits, amount: Bits) -> Bits:
     """Shift left; from the width of the register on, nothing is left (9.7.8.8)."""
     bits = a.dtype.itemsize * 8
-    return where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), 0).astype(
-        a.dtype
-    )
+    return where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), 0)
 
 
 def shifted_right(t: Integer, a: Bits, amount: Bits) -> Bits:
