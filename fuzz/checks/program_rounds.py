@@ -66,6 +66,7 @@ class ImageLaunch:
     batch: Batch
     built: Built
     compiled: Compiled
+    round: int
     images: Images = field(default_factory=lambda: np.zeros((0, 0), np.uint8))  # before it
     numbers: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.intp))
     """The number of each of them among those of the program, (count,)."""
@@ -95,8 +96,8 @@ class ProgramRounds(Rounds):
         self._runner = BeatingRunner(ready.runner, heartbeat.beat)
         self._member = Member(toolchain=choice.toolchain, level=choice.toolchain.default_level)
         self._remembered = Remembered()
-        self.verified: list[Batch] = []
-        """Programs of the last report of which every image that was run came out as it must."""
+        self.verified: list[ImageLaunch] = []
+        """Programs that the last report ends, of which every image came out as it must."""
         self._odd: set[str] = set()  # entries of those that came out wrong
         self._looked_at: dict[tuple[str, Kind], Bucket] = {}
         """By a program of the last report and a verdict: the bucket of the images looked at."""
@@ -145,8 +146,13 @@ class ProgramRounds(Rounds):
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         done = self._report.compared
         super()._work_on(batch, built, place, end)
-        if self._report.compared > done and batch.entry not in self._odd:
-            self.verified.append(batch)
+        is_whole = self._job.skip + self._report.cases >= end and not self._report.lost
+        if self._report.compared > done and is_whole and batch.entry not in self._odd:
+            (variant,) = self._variants(built, batch.entry)
+            number = self._job.plan.round
+            self.verified.append(
+                ImageLaunch(batch=batch, built=built, compiled=variant.compiled, round=number)
+            )
 
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
@@ -183,8 +189,9 @@ class ProgramRounds(Rounds):
             self._unsupported(ran, count)
             return
         launch = ImageLaunch(
-            batch=batch, built=built, compiled=compiled, images=images, numbers=numbers
-        )
+            batch=batch, built=built, compiled=compiled, round=self._job.plan.round,
+            images=images, numbers=numbers,
+        )  # fmt: skip
         came: Ran | Isolation
         if not isinstance(ran, Failure):
             came, judged, failed = ran, count, 0

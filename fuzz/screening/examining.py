@@ -1,14 +1,9 @@
-"""What differed while screening, run again; and screening while a campaign leaves a GPU idle."""
+"""What differed while screening, run again."""
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,7 +11,6 @@ import numpy as np
 
 from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known, Row
-from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     Bucket,
@@ -27,16 +21,13 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
-from fuzz.runner import OpenRunner, kind_of_failure, opened
+from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
-from fuzz.screening.sets import describe, fits, set_program
-from oracle.errors import WarpfuzzError
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from strategies.features import main_form
-from strategies.rounds import Batch
 
 _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
@@ -209,91 +200,3 @@ def _widen(there: ScreenFinding, item: ScreenItem) -> None:
         there.programs.append(entry)
     if name not in there.instructions:
         there.instructions.append(name)
-
-
-_IMAGES = 128  # images of a program: several of every class of values that a recipe has
-_PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest
-_WAITING = 16  # programs that may wait until they are taken in; the oldest of more are dropped
-_NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
-_END_SECONDS = 3.0  # how long the last launches may take when the worker ends
-
-
-class IdleScreening:
-    """Screens beside a worker's rounds, if no other worker does so on its device."""
-
-    def __init__(self, ready: OpenRunner, *, seed: int) -> None:
-        self._ready, self._seed = ready, seed
-        self._claim: socket.socket | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._end = threading.Event()
-        self._verified: deque[tuple[int, Batch]] = deque(maxlen=_WAITING)
-        """Programs that have yet to be taken in, and the rounds that they are from."""
-        self._lock = threading.Lock()
-        self._report = ScreeningReport()  # what came of it since it was last taken
-
-    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
-        """Take in programs that a round has verified, and add to its report what was screened."""
-        if self._claim is None:
-            self._claim = _claim(self._ready)
-            if self._claim is None:
-                return
-            self._thread.start()
-        self._verified.extend((number, batch) for batch in verified if fits(batch))
-        with self._lock:
-            report.screening, self._report = self._report, ScreeningReport()
-
-    def close(self) -> None:
-        """End the launches that are on their way."""
-        self._end.set()
-        if self._claim is not None:
-            self._thread.join(_END_SECONDS)
-            self._claim.close()
-
-    def _work(self) -> None:
-        try:
-            with opened(self._ready.choice) as ready:
-                self._screen(ready)
-        except WarpfuzzError as error:
-            with self._lock:
-                self._report.trouble = str(error)
-
-    def _screen(self, ready: OpenRunner) -> None:
-        module = Module.named(self._ready.target, self._ready.ptx_version)
-        screen = ScreenRun(ready, describe(module, seed=self._seed, covers={}), grows=True)
-        examiner = ScreenExaminer(screen, device=f"GPU {ready.choice.device}")
-        newest = -_NEW_SECONDS
-        while not self._end.is_set():
-            if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
-                newest = time.monotonic()
-                number, batch = self._verified.popleft()
-                made = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
-                screen.add(replace(made, entry=f"{batch.entry}_of_round_{number}"))
-                if screen.programs > _PROGRAMS:
-                    screen.drop()
-            before = screen.tally.total
-            screen.step()
-            now = screen.tally.total
-            found = [
-                Found(
-                    bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
-                    files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
-                )
-                for one in examiner.new()
-            ]  # fmt: skip
-            with self._lock:
-                self._report.comparisons += now.cases - before.cases
-                self._report.wrong += now.wrong - before.wrong
-                self._report.suspects += found
-        screen.finish()
-
-
-def _claim(ready: OpenRunner) -> socket.socket | None:
-    """Claim the idle time of a device for this process; None if another process has it."""
-    device = ready.uuid or f"{ready.device} of {os.getpid()}"
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        claim.bind(f"\0warpfuzz screens {device}"[:100])
-    except OSError:
-        claim.close()
-        return None
-    return claim

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,7 @@ from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice
-from fuzz.screening import examining
-from fuzz.screening.examining import IdleScreening
+from fuzz.screening import idle
 from strategies.draws import Selection
 from strategies.rounds import ProgramCoverage
 
@@ -28,8 +26,8 @@ _PATIENCE = 60.0
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examining, "_IMAGES", 2)
-    monkeypatch.setattr(examining, "_NEW_SECONDS", 0.0)
+    monkeypatch.setattr(idle, "_IMAGES", 2)
+    monkeypatch.setattr(idle, "_NEW_SECONDS", 0.0)
 
 
 def check(*faults: str) -> Programs:
@@ -38,7 +36,7 @@ def check(*faults: str) -> Programs:
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
         seed=6,
         selection=Selection(pattern="wmma*popc*"),
-        idle=partial(IdleScreening, seed=6),
+        screens=True,
         images=4,
     )
 
@@ -69,7 +67,7 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         wanted = job(programs, opened_check)
         until(opened_check, wanted, screened)
         with_it = opened_check.round(wanted)
-    with replace(programs, idle=None).opened(Silence()) as opened_check:
+    with replace(programs, screens=False).opened(Silence()) as opened_check:
         without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None
@@ -85,7 +83,7 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
     triage = Triage(corpus=corpus, known=known_with(None), shrinks=lambda _: True)
 
     def found(report: RoundReport) -> bool:
-        for suspect in report.screening.suspects if report.screening else ():
+        for suspect in report.apart:
             triage.suspect(suspect)
         return bool(triage.announced)
 
