@@ -96,6 +96,7 @@ class Rounds(ABC):
                for one in batches):  # fmt: skip
             # Some have fewer cases than was thought: others have their turn.
             batches.extend(drawn)
+        self._begin(batches, built)
         place = 0  # cases of the round before the program at hand
         for batch in batches:
             if self._heartbeat.interrupted or (job.limit is not None and report.cases >= job.limit):
@@ -270,6 +271,9 @@ class Rounds(ABC):
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         """Count some images of a program as cases, and report which came out wrong."""
+
+    def _begin(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> None:  # noqa: B027
+        """Have a runner that works by itself begin with all programs of the round."""
 
     def _ended(self, built: Mapping[str, Built]) -> None:  # noqa: B027
         """Note that all programs of the round were tried."""
