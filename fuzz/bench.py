@@ -29,12 +29,14 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module
+from oracle.program.program import different
 from runners.emission import emit
-from runners.faults import CATALOGUE, Fault, by_name
-from runners.faults.mutants import Emitted, Mutant
+from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
+from runners.faults.rewriters import statements
+from runners.kernels import LANES, KernelModule
 from runners.processes import process_pool
 from runners.protocol import Images
-from runners.simulated import LoadedModule, SimulatedTrap
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import ValueClass, expand
 from strategies.features import FEATURES
 from strategies.programs import is_valued
@@ -125,6 +127,67 @@ def _unobservable(fault: Fault, *, target: str, version: str) -> str:
         f"{target} with PTX ISA {version} has none of the instructions that it changes, or how "
         "they compute there is not known"
     )
+
+
+class Emitted:
+    """A module of one kernel, with the opcodes that every mutant asks for, read once."""
+
+    def __init__(self, module: KernelModule) -> None:
+        self.module = module
+        self.opcodes = frozenset(statement.opcode for statement in statements(module.ptx))
+
+
+class Mutant:
+    """A simulated device with one fault, or without any.
+
+    It is used without a runner around it: runners keep modules, and a hundred of them would keep
+    thousands. A trap is what a runner would report as a failure.
+    """
+
+    def __init__(self, fault: Fault | None, *, target: str, layout: int) -> None:
+        self._fault = fault
+        faults = [fault] if fault is not None and fault.place is FaultPlace.DEVICE else []
+        self._device = SimulatedDevice(target, layout_seed=layout, faults=faults)
+
+    def load(self, emitted: Emitted) -> LoadedModule | SimulatedTrap | None:
+        """Load a module as the fault leaves it; None if the fault touches nothing in it."""
+        fault, ptx = self._fault, emitted.module.ptx
+        if fault is not None and not any(map(fault.opcodes.search, emitted.opcodes)):
+            return None
+        if fault is not None and fault.place is FaultPlace.PTX:
+            ptx = fault.rewrite(ptx)
+            if ptx == emitted.module.ptx:
+                return None
+        try:
+            return self._device.load(ptx)
+        except SimulatedTrap as trap:
+            return _checked(trap)
+
+    def first_wrong(
+        self, module: LoadedModule | SimulatedTrap, emitted: Emitted, images: Images,
+        expected: Images,
+    ) -> int | None:  # fmt: skip
+        """Return the number of the first image that comes out wrong, or None.
+
+        What was refused when it was loaded is wrong at the first image. A launch that traps is
+        wrong at the first image that is to blame, which a campaign isolates.
+        """
+        if isinstance(module, SimulatedTrap):
+            return 0
+        kernel = emitted.module.kernel()
+        try:
+            results, _ = module.launch(kernel.entry, images, threads=LANES * kernel.warps_per_block)
+        except SimulatedTrap as trap:
+            return min(_checked(trap).trap.warps, default=len(images) - 1)
+        wrong = different(expected, results)
+        return int(wrong[0]) if len(wrong) else None
+
+
+def _checked(trap: SimulatedTrap) -> SimulatedTrap:
+    """Return a trap that a campaign would report."""
+    if trap.trap.kind is TrapKind.UNSUPPORTED:
+        raise InfrastructureError(f"the simulated device cannot run a program of the bench: {trap}")
+    return trap
 
 
 LAYOUTS = 2

@@ -2,7 +2,7 @@
 
 The oracle judges the first images of each program. If all came out as they must, the device goes
 on with images that it makes by their numbers, in time that nothing else waits for, and compares
-them with its reference (`fuzz.screening.idle`). What differs is made again and judged by the
+them with its reference (`fuzz.checks.idle`). What differs is made again and judged by the
 oracle, the only judge, as is a sample of what agrees: so a reference that is wrong is found out.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 from fuzz.checks import protocol
 from fuzz.checks.examining import Examiner
 from fuzz.checks.fresh import about, made_again, narrowed
+from fuzz.checks.idle import IdleTime, Odd
 from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Work
@@ -34,7 +35,6 @@ from fuzz.runner import (
     opened,
     without_figures,
 )
-from fuzz.screening.idle import IdleTime, Odd
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
@@ -202,7 +202,8 @@ class Programs:
     seed: int
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
-    screens: bool = False  # whether verified programs are screened in idle time
+    screening: Callable[[OpenRunner], Any] | None = None
+    """Makes what screens verified programs in idle time (`fuzz.screening.examining`)."""
     reference: bool = False
     """Whether they go on with images that the device makes, and compares with its reference."""
     images: int | None = None  # of each program; None: what the number of the round says
@@ -249,7 +250,7 @@ class Programs:
             device=ready.device,
             left_out=tuple(filter(None, loosely)),
         )
-        idle = IdleTime(ready, seed=self.seed, compares=self.reference, screens=self.screens)
+        idle = IdleTime(ready, compares=self.reference, screening=self.screening)
         stack.callback(idle.close)
         rounds = FreshRounds(
             ready, versions=versions, seed=self.seed, selection=self.selection,

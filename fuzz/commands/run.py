@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             disassembler=find_disassembler(options.disassembler),
         )  # fmt: skip
     from fuzz.checks.programs import Programs
+    from fuzz.screening.examining import IdleScreening
 
     assembler = None
     if options.assemblers:
@@ -270,7 +272,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        screens=idles,
+        screening=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from corpus import durable
 from corpus.programs import decode_program, encode_program
 from fuzz import warpfuzz_version
+from fuzz.bench import Emitted, Mutant
 from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.execution.execution import execute
@@ -31,7 +32,6 @@ from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
 from runners.emission import emit
 from runners.faults import CATALOGUE
-from runners.faults.mutants import Emitted, Mutant
 from runners.ledger import ROWS, Ledger, Rate
 from runners.processes import run_tool
 from runners.screening import References

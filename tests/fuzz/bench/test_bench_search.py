@@ -7,13 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from fuzz.bench import BenchPlan, Contents, chosen, search
+from fuzz.bench import BenchPlan, Contents, Emitted, Mutant, chosen, search
 from fuzz.compilers.members import survey_programs
 from oracle.errors import InfrastructureError
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.faults import CATALOGUE
-from runners.faults.mutants import Emitted, Mutant
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
 from strategies.draws import Selection
 from strategies.rounds import selected_forms

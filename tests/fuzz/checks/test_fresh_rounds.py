@@ -32,7 +32,6 @@ from fuzz.commands.run import _resolved, resumed
 from fuzz.console.report import reference_lines
 from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening import idle
 from oracle.errors import InfrastructureError
 from runners import simulated_runner
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -155,7 +154,7 @@ def test_a_sound_device_and_its_reference_agree_and_are_counted_apart() -> None:
 
 @pytest.mark.parametrize("reference", [True, False])
 def test_a_thread_compares_what_the_reference_can_run_and_screens_the_rest_alone(
-    reference: bool, monkeypatch: pytest.MonkeyPatch
+    reference: bool,
 ) -> None:
     screened: list[ImageLaunch] = []
 
@@ -169,9 +168,8 @@ def test_a_thread_compares_what_the_reference_can_run_and_screens_the_rest_alone
 
         def finish(self) -> None: ...
 
-    monkeypatch.setattr(idle, "_Screening", Screening)
     alone = reports(defective) if reference else []
-    check = replace(check_of(defective), screens=True, reference=reference)
+    check = replace(check_of(defective), screening=Screening, reference=reference)
     made: list[RoundReport] = []
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob, RoundPlan, RoundReport
 from fuzz.runner import RunnerChoice
-from fuzz.screening import idle
+from fuzz.screening import examining
+from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
 from strategies.rounds import ProgramCoverage
 
@@ -26,8 +28,8 @@ _PATIENCE = 60.0
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "_IMAGES", 2)
-    monkeypatch.setattr(idle, "_NEW_SECONDS", 0.0)
+    monkeypatch.setattr(examining, "_IMAGES", 2)
+    monkeypatch.setattr(examining, "_NEW_SECONDS", 0.0)
 
 
 def check(*faults: str) -> Programs:
@@ -36,7 +38,7 @@ def check(*faults: str) -> Programs:
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
         seed=6,
         selection=Selection(pattern="wmma*popc*"),
-        screens=True,
+        screening=partial(IdleScreening, seed=6),
         images=4,
     )
 
@@ -67,7 +69,7 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         wanted = job(programs, opened_check)
         until(opened_check, wanted, screened)
         with_it = opened_check.round(wanted)
-    with replace(programs, screens=False).opened(Silence()) as opened_check:
+    with replace(programs, screening=None).opened(Silence()) as opened_check:
         without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None

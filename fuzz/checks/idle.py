@@ -14,19 +14,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fuzz.checks.fresh import MadeAgain, about, made_again, sample
 from fuzz.checks.program_rounds import ImageLaunch
-from fuzz.checks.protocol import REFERENCE, Counts, Found, FoundState, RoundReport, ScreeningReport
-from fuzz.findings.families import Bucket
+from fuzz.checks.protocol import REFERENCE, Counts, Found, RoundReport, ScreeningReport
 from fuzz.runner import OpenRunner, kind_of_failure, opened
-from fuzz.screening.examining import ScreenExaminer
-from fuzz.screening.screen import ScreenRun
-from fuzz.screening.sets import describe, fits, set_program
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
-from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import requirements
 from runners.protocol import Failure, Trouble
@@ -54,15 +50,11 @@ _COMPILING = 0.5
 all cores compile (H200, 2026-11-28), and up to 16 of them."""
 _SHARE = 8  # of the time one part is for screening while there is something to compare
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
-_IMAGES = 128  # screened images of a program: several of every class that a recipe has
-_PROGRAMS = 64  # programs that are screened in turn; a new one takes the place of the oldest
-_WAITING = 16  # programs that may wait until they are screened; the oldest of more are dropped
-_NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
 
 @dataclass(kw_only=True, eq=False)
-class _Compared:
+class _Deepened:
     """A program that the reference can run."""
 
     launch: ImageLaunch  # without images
@@ -94,12 +86,14 @@ class Odd:
 class IdleTime:
     """Uses the idle time of a runner's device, unless another worker of the campaign does.
 
-    `compares`: with the reference; `screens`: what is not compared. UsageError if the runner cannot
-    compare.
+    `compares`: with the reference; `screening`: makes what screens the rest on a runner. Raises
+    UsageError if the runner cannot compare.
     """
 
-    def __init__(self, ready: OpenRunner, *, seed: int, compares: bool, screens: bool) -> None:
-        self._ready, self._seed, self._screens = ready, seed, screens
+    def __init__(
+        self, ready: OpenRunner, *, compares: bool, screening: Callable[[OpenRunner], Any] | None
+    ) -> None:
+        self._ready, self._screening = ready, screening
         self._device: FreshRunner | None = fresh_runner(ready.runner) if compares else None
         self._is_gpu = ready.choice.name == "cuda"
         self.distrusted: set[str] = set()
@@ -108,8 +102,8 @@ class IdleTime:
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._end = threading.Event()
         self._new: deque[ImageLaunch] = deque(maxlen=_POOL)
-        self._pool: list[_Compared] = []
-        self._queued: deque[tuple[_Compared, FreshWork, PendingFresh]] = deque()
+        self._pool: list[_Deepened] = []
+        self._queued: deque[tuple[_Deepened, FreshWork, PendingFresh]] = deque()
         self._odd: deque[Odd] = deque()
         self._lock = threading.Lock()
         self._counts, self._found, self._told = Counts(), list[Found](), ScreeningReport()
@@ -121,9 +115,9 @@ class IdleTime:
 
         Iterates over comparisons that are to be judged; raises what ended the thread.
         """
-        if self._device is None and not self._screens:
+        if self._device is None and self._screening is None:
             return
-        if self._is_gpu or self._screens:
+        if self._is_gpu or self._screening is not None:
             if self._claim is None and not self._claimed():
                 return
             self._new.extend(verified)
@@ -137,7 +131,7 @@ class IdleTime:
         with self._lock:
             report.counts.update(self._counts)
             report.apart += self._found
-            if self._screens or self._told.trouble:
+            if self._screening is not None or self._told.trouble:
                 report.screening = self._told
             self._counts, self._found, self._told = Counts(), [], ScreeningReport()
         if self._broken is not None:
@@ -191,7 +185,7 @@ class IdleTime:
     def _use(self, ready: OpenRunner) -> None:
         if self._device is not None:
             self._device = fresh_runner(ready.runner)
-        screening = _Screening(ready, self._seed) if self._screens else None
+        screening = None if self._screening is None else self._screening(ready)
         compared = screened = 0.0  # seconds
         while not self._end.is_set():
             if self._new:
@@ -216,7 +210,7 @@ class IdleTime:
         if screening is not None:
             screening.finish()
 
-    def _encoded(self, launch: ImageLaunch) -> _Compared | None:
+    def _encoded(self, launch: ImageLaunch) -> _Deepened | None:
         """Return what is to be compared of a program; None if the reference cannot do it."""
         batch = launch.batch
         names = {about(batch), *(one.opcode for one in requirements(batch.program))}
@@ -230,13 +224,13 @@ class IdleTime:
         self._count("programs")
         most = _TOGETHER[self._is_gpu] // (_LANES_TAKE if batch.form is None else 1)
         contents = device_contents(batch.recipe, batch.program)
-        return _Compared(
+        return _Deepened(
             launch=launch, together=images_of(most, encoded),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
             compiled=time.monotonic() + _COMPILING,
         )  # fmt: skip
 
-    def _take_in(self, item: _Compared) -> None:
+    def _take_in(self, item: _Deepened) -> None:
         assert self._device is not None
         compiled = item.launch.compiled
         if all(one.launch.compiled.key != compiled.key for one in self._pool):
@@ -245,7 +239,7 @@ class IdleTime:
         if len(self._pool) > _POOL:
             self._pool.remove(max(self._pool, key=lambda one: one.times))
 
-    def _next(self) -> _Compared | None:
+    def _next(self) -> _Deepened | None:
         """Return who had fewest comparisons, of those that may have more."""
         most, now = _MOST[self._is_gpu], time.monotonic()
         self._pool = [one for one in self._pool if one.times < most and not one.is_odd]
@@ -265,7 +259,7 @@ class IdleTime:
         self._look_at(item, work, pending.collect())
         return True
 
-    def _look_at(self, item: _Compared, work: FreshWork, came: FreshRan | Failure) -> None:
+    def _look_at(self, item: _Deepened, work: FreshWork, came: FreshRan | Failure) -> None:
         """Count a comparison; keep it where it is to be judged. Raises as `kind_of_failure`."""
         launch, again = item.launch, None
         if isinstance(came, Failure):
@@ -287,57 +281,3 @@ class IdleTime:
             self._odd.append(Odd(launch=launch, work=work, came=came, again=again))
         if isinstance(came, Failure) and came.trouble is Trouble.DEVICE_LOST:
             kind_of_failure(came)
-
-
-class _Screening:
-    """Programs that are screened in turn."""
-
-    def __init__(self, ready: OpenRunner, seed: int) -> None:
-        self._module = Module.named(ready.target, ready.ptx_version)
-        self._target = ready.oracle_target
-        self._screen = ScreenRun(ready, describe(self._module, seed=seed, covers={}), grows=True)
-        self._examiner = ScreenExaminer(self._screen, device=f"GPU {ready.choice.device}")
-        self._waiting: deque[ImageLaunch] = deque(maxlen=_WAITING)
-        self._newest = -_NEW_SECONDS
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is a program for the next step."""
-        return bool(self._screen.programs) or self._has_new
-
-    @property
-    def _has_new(self) -> bool:
-        return bool(self._waiting) and time.monotonic() - self._newest >= _NEW_SECONDS
-
-    def add(self, launch: ImageLaunch) -> None:
-        """Take in a program, unless it cannot be screened."""
-        if fits(launch.batch):
-            self._waiting.append(launch)
-
-    def step(self) -> tuple[ScreeningReport, list[Found]]:
-        """Wait for a launch; return what came of it."""
-        screen = self._screen
-        if self._has_new:
-            self._newest = time.monotonic()
-            launch = self._waiting.popleft()
-            batch = launch.batch
-            made = set_program(batch, launch.round, _IMAGES, self._module, target=self._target)
-            screen.add(replace(made, entry=f"{batch.entry}_of_round_{launch.round}"))
-            if screen.programs > _PROGRAMS:
-                screen.drop()
-        before = screen.tally.total
-        screen.step()
-        now = screen.tally.total
-        found = [
-            Found(
-                bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
-                files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
-            )
-            for one in self._examiner.new()
-        ]  # fmt: skip
-        told = ScreeningReport(comparisons=now.cases - before.cases, wrong=now.wrong - before.wrong)
-        return told, found
-
-    def finish(self) -> None:
-        """Wait for the launches that are on their way."""
-        self._screen.finish()
