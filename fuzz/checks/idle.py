@@ -1,10 +1,10 @@
 """The time of a device that no round needs: programs that rounds have verified, on further images.
 
-One worker of each device claims it for programs of its own rounds. Where the device compares with a
-reference, they run on images that it makes by their numbers; what the reference cannot run, or all
-where there is none, is screened. No round waits for that, and nothing is made up for later: a GPU
-has a runner of its own for it, on a thread. The simulated device, which has no idle time, compares
-at the end of each round.
+Workers of each device claim it for programs of their own rounds. Where the device compares with a
+reference, they run on images that it makes by their numbers; one worker has what the reference
+cannot run screened, or all where there is none. No round waits for that, and nothing is made up for
+later: a GPU has runners of its own for it, on threads. The simulated device, which has no idle
+time, compares at the end of each round.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fuzz.checks.fresh import MadeAgain, about, made_again, sample
 from fuzz.checks.program_rounds import ImageLaunch
-from fuzz.checks.protocol import REFERENCE, Counts, Found, RoundReport, ScreeningReport
+from fuzz.checks.protocol import (
+    REFERENCE,
+    Counts,
+    Found,
+    Heartbeat,
+    RoundReport,
+    ScreeningReport,
+)
 from fuzz.runner import OpenRunner, kind_of_failure, opened
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 from oracle.models import model_for
@@ -48,6 +56,9 @@ _QUEUED = 3  # comparisons on their way: while one is looked at the device has t
 _COMPILING = 0.5
 """Seconds after which a module should be compiled: 20 ms a program of the driver's compiler, where
 all cores compile (H200, 2026-11-28), and up to 16 of them."""
+_CLAIMS = 2
+"""Workers that compare in a device's idle time: one left it idle between two launches, 31 % of the
+time (H200, 2026-11-29)."""
 _SHARE = 8  # of the time one part is for screening while there is something to compare
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends
@@ -84,16 +95,21 @@ class Odd:
 
 
 class IdleTime:
-    """Uses the idle time of a runner's device, unless another worker of the campaign does.
+    """Uses the idle time of a runner's device, unless enough workers of the campaign do.
 
     `compares`: with the reference; `screening`: makes what screens the rest on a runner. Raises
     UsageError if the runner cannot compare.
     """
 
     def __init__(
-        self, ready: OpenRunner, *, compares: bool, screening: Callable[[OpenRunner], Any] | None
+        self,
+        ready: OpenRunner,
+        heartbeat: Heartbeat,
+        *,
+        compares: bool,
+        screening: Callable[[OpenRunner], Any] | None,
     ) -> None:
-        self._ready, self._screening = ready, screening
+        self._ready, self._heartbeat, self._screening = ready, heartbeat, screening
         self._device: FreshRunner | None = fresh_runner(ready.runner) if compares else None
         self._is_gpu = ready.choice.name == "cuda"
         self.distrusted: set[str] = set()
@@ -143,18 +159,20 @@ class IdleTime:
             yield self._odd.popleft()
 
     def _claimed(self) -> bool:
-        """Claim the device for this process and begin; False if another one of the campaign has."""
+        """Claim the device for this process and begin; False if others of the campaign have."""
         device = self._ready.uuid or f"{self._ready.device} of {os.getpid()}"
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
+        for number in range(1 if self._device is None else _CLAIMS):
             # In Linux's namespace without files: whoever has it loses it at its end.
-            claim.bind(f"\0warpfuzz {os.getppid()} {device}"[:100])
-        except OSError:
-            claim.close()
-            return False
-        self._claim = claim
-        self._thread.start()
-        return True
+            with suppress(OSError):
+                claim.bind(f"\0warpfuzz {os.getppid()} {number} {device}"[:100])
+                self._claim = claim
+                if number:
+                    self._screening = None
+                self._thread.start()
+                return True
+        claim.close()
+        return False
 
     def close(self) -> None:
         """End what is on its way."""
@@ -187,7 +205,8 @@ class IdleTime:
             self._device = fresh_runner(ready.runner)
         screening = None if self._screening is None else self._screening(ready)
         compared = screened = 0.0  # seconds
-        while not self._end.is_set():
+        # Once no more rounds are wanted, findings that wait have the device to themselves.
+        while not (self._end.is_set() or self._heartbeat.interrupted):
             if self._new:
                 launch = self._new.popleft()
                 item = self._encoded(launch) if self._device is not None else None

@@ -64,6 +64,9 @@ _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
 """Seconds of silence, by runner, then a worker is killed: a PTX pass may take 60 s for a module,
 and bringing a GPU back four starts of 60 s and a module that takes 120 s to load."""
 _NOTHING_COMPILES = 16  # programs after which, if none was compiled, the compiler is called broken
+_ON_A_GPU = 128
+"""Images of a program, from the first round on: what they take beside drawing and compiling is
+little, and twice as many take 1.08 times as long to fill and judge (2026-11-29)."""
 _ISOLATED = 4096  # images of which those are looked for at which a comparison failed
 
 
@@ -250,7 +253,7 @@ class Programs:
             device=ready.device,
             left_out=tuple(filter(None, loosely)),
         )
-        idle = IdleTime(ready, compares=self.reference, screening=self.screening)
+        idle = IdleTime(ready, heartbeat, compares=self.reference, screening=self.screening)
         stack.callback(idle.close)
         rounds = FreshRounds(
             ready, versions=versions, seed=self.seed, selection=self.selection,
@@ -287,7 +290,8 @@ class Programs:
         def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             reached = cast(ProgramCoverage, known)
             focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
-            count = self.images or images_per_program(number)
+            own = _ON_A_GPU if choice.name == "cuda" else images_per_program(number)
+            count = self.images or own
             work = Work(focuses=tuple(focuses), count=count)
             return protocol.RoundPlan(round=number, work=work, cases=len(focuses) * count)
 
