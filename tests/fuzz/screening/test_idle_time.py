@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,3 +108,14 @@ def test_one_process_alone_screens_a_device() -> None:
         assert other.round(wanted).screening is None
     with programs.opened(Silence()) as third:
         assert third.round(wanted).screening is not None
+
+
+def test_idle_time_ends_when_no_more_rounds_are_wanted() -> None:
+    heartbeat, programs, before = Silence(), check(), set(threading.enumerate())
+    with programs.opened(heartbeat) as opened_check:
+        opened_check.round(job(programs, opened_check))
+        (thread,) = set(threading.enumerate()) - before
+        assert thread.is_alive()
+        heartbeat.interrupted = True
+        thread.join(_PATIENCE)
+        assert not thread.is_alive()
