@@ -30,8 +30,9 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from strategies.contents import Recipe, ValueClass, recipes
+from strategies.contents import Recipe, ValueClass, drawn_recipe, recipes
 from strategies.draws import (
+    Drawn,
     PtxVersions,
     Selection,
     derived_seed,
@@ -477,7 +478,8 @@ def _with_recipe(
 ) -> Iterator[tuple[Program, Recipe]]:
     """Draw a program and what fills its images; nothing if a module does not have the program."""
     # Some state spaces and types are newer than what is multiplied.
-    program, recipe = draw_one(st.tuples(strategy, recipes(wanted=tuple(classes))), key)
+    both = Drawn(lambda data: (data.draw(strategy), drawn_recipe(data.draw, tuple(classes))))
+    program, recipe = draw_one(both, key)
     if all(is_available(form, module) for form in requirements(program)):
         yield program, recipe
 
