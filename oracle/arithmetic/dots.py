@@ -23,7 +23,7 @@ Index = NDArray[np.intp]
 _INFINITE = 2.0**128
 """Where products of limited range end: beyond the largest f32."""
 _CHUNK_ELEMENTS = 1 << 16
-"""Outputs worked on together; 2^15 and 2^17 took up to a tenth longer (2 MiB of cache, 2026-11-29)."""
+"""Outputs worked on together; 2^15 and 2^17 took a tenth longer (L2 of 2 MiB, 2026-11-29)."""
 _LONG = 256
 """Tiles from which on NumPy's small buffer is quicker (of 128 to 512, 2026-11-27)."""
 
