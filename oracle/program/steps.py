@@ -31,6 +31,7 @@ from oracle.program.operands import (
     check_vector,
 )
 from oracle.program.operations import Elementwise, Scalar
+from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -345,13 +346,15 @@ class PlainAccess(StepBase):
     place: Place
     bits: int = 32
     lanes: int = LANES
-    """Lanes that store, from the first on; the others skip it under a condition. All load."""
+    """Lanes that store, from the first on, or threads of a warpgroup, 128 of which load; the others
+    skip it under a condition. All load."""
     address: int | None = None
     """Which register holds the address before a load; None: another one."""
 
     def __post_init__(self) -> None:
         check_registers(self.registers, self.count, self.bits)
-        check_range(self.lanes, LANES if self.loads else 1, LANES, "lanes that access registers")
+        least = LANES if self.loads else 1
+        check_range(self.lanes, least, THREADS, "lanes that access registers")
         check(self.loads or self.address is None, "a store overwrites no register of its address")
         _check_address(self.address, self.count)
 
@@ -367,6 +370,7 @@ class PlainAccess(StepBase):
     @property
     def fields(self) -> dict[str, Any]:
         names = ["registers", "count", "place", "bits", "address" if self.loads else "lanes"]
+        names += ["lanes"] if self.loads and self.lanes != LANES else []
         return {name: getattr(self, name) for name in names}
 
     @cached_property
@@ -386,7 +390,7 @@ class PlainAccess(StepBase):
         if self.loads:
             text = f"load registers {self.registers} from {_place(self.place)}"
             return text + _address_text(self.address)
-        who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
+        who = "" if self.lanes in (LANES, THREADS) else f" of lanes below {self.lanes}"
         return f"store registers {self.registers}{who} to {_place(self.place)}"
 
 
@@ -426,7 +430,7 @@ class Copy(StepBase):
 
 @dataclass(frozen=True, kw_only=True)
 class Barrier(StepBase):
-    """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
+    """A barrier of all threads: orders the memory accesses before it with those after it."""
 
     action: ClassVar[str] = "barrier"
 
@@ -519,7 +523,10 @@ def is_plain_load(step: Step) -> bool:
     return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)
 
 
-Straight = AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier
+Straight = (
+    AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier | AsyncProduct
+    | WarpgroupSync
+)  # fmt: skip
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop

@@ -17,6 +17,7 @@ from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
+from runners.emission.warpgroups import MEMORY, group_kernel, group_text
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule, Launch
 from runners.ptx_text import opening
 
@@ -76,12 +77,18 @@ def module_of(
     # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
     aligned = module.version >= (6, 3)
     texts, kernels = [opening(target, version)], []
+    if any(program.warps > 1 for program in programs.values()):
+        texts.append(f"{MEMORY}\n")
     for entry, program in programs.items():
         if not _IDENTIFIER.fullmatch(entry):
             raise UsageError(
                 f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits "
                 "and underscores"
             )
+        if program.warps > 1:
+            kernels.append(kernel := group_kernel(program, entry))  # type: ignore[arg-type]
+            texts.append(group_text(program, kernel))
+            continue
         kernels.append(kernel_of(program, entry))
         texts.append(text_of(program, kernels[-1], aligned))
     return KernelModule(
