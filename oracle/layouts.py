@@ -124,8 +124,11 @@ def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
 
 @cache
 def places(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return multiplication, row and column of each element of the lanes, (32, elements, 3)."""
-    lane = np.arange(LANES)[:, None]
+    """Return multiplication, row and column of each element of the lanes, (32, elements, 3).
+
+    Of a warpgroup of its threads, (128, elements, 3).
+    """
+    lane = np.arange(form.threads)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
     i = np.arange(count)[None]
     if form.groups > 1:
@@ -140,14 +143,15 @@ def places(form: Form, operand: str) -> NDArray[np.int64]:
 def _places(
     form: Form, operand: str, lane: NDArray[Any], i: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    g, t = lane // 4, lane % 4
+    # Each warp of a warpgroup has 16 rows, and n / 8 times the fragment of m16n8 (9.7.15.5.1.1).
+    g, t = lane // LANES * 16 + lane % LANES // 4, lane % 4
+    halves = 1 if form.shape.m == 8 else 2
     if operand in "cd":
-        return g + 8 * (i // 2), 2 * t + i % 2
+        return g + 8 * (i // 2 % halves), 8 * (i // 2 // halves) + 2 * t + i % 2
     p = max(1, 32 // form.type(operand).bits)
     r, j = i // p, i % p
     if operand == "b":
         return 4 * p * r + p * t + j, g + 0 * i
-    halves = form.shape.m // 8
     return g + 8 * (r % halves), 4 * p * (r // halves) + p * t + j
 
 

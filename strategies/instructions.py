@@ -182,6 +182,9 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+_NAMES = tuple(name for name, row in INSTRUCTIONS.items() if row.warps == 1)
+
+
 @cache
 def documented(kind: str) -> tuple[str, ...]:
     """Return every qualifier of a kind that stands in some documented form, in page order."""
@@ -198,9 +201,9 @@ def foreign(kind: str) -> tuple[str, ...]:
 @cache
 def tokens() -> tuple[str, ...]:
     """Return every word that token soup is made of."""
-    kinds = dict.fromkeys(kind for row in INSTRUCTIONS.values() for kind in row.most)
+    kinds = dict.fromkeys(kind for name in _NAMES for kind in INSTRUCTIONS[name].most)
     words = [word for kind in kinds for word in (*documented(kind), *foreign(kind))]
-    heads = [part for mnemonic in INSTRUCTIONS for part in mnemonic.split(".")]
+    heads = [part for mnemonic in _NAMES for part in mnemonic.split(".")]
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
@@ -422,7 +425,7 @@ def token_soup(draw: st.DrawFn) -> Draft:
     # Shrinks towards few words.
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
     return Draft(
-        mnemonic=_one_of(draw, (*INSTRUCTIONS, "wmma", "wmma.load.a")),
+        mnemonic=_one_of(draw, (*_NAMES, "wmma", "wmma.load.a")),
         qualifiers=tuple(("", tokens()[index]) for index in indices),
         operands=tuple(draw(_SOUP_OPERANDS)),
     )

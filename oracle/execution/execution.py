@@ -234,7 +234,7 @@ def flat_operands(
         if number not in known:
             text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             text += f"{' or '.join(map(str, known))}, and any other is undefined"
-            raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
+            raise UsageError(f"{text} (PTX ISA {lookup.metadata_section(form)})")
         chosen = metadata.reshape(-1, LANES), number
     return leading, (left, right, addend), chosen
 

@@ -38,6 +38,7 @@ class Rule(StrEnum):
     STRIDE_BELOW_DEFAULT = "stride below default"
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
+    CONSTANT = "constant operand"
     DEPRECATED = "deprecated"
     PRECISION = "precision"
     """Hardware computes with less than the page promises."""
@@ -373,10 +374,10 @@ def _explain(instruction: str, module: Module) -> Explanation:
 
 
 _SHORT_SUMS = (
-    "the page promises sums of at least single precision; sm_89 keeps 13 bits below the largest "
-    "exponent, of C, too"
+    "the page promises sums of at least single precision; {} keeps 13 bits below the largest "
+    "exponent, of {}, too"
 )
-"""Of elements of 8 bits (oracle/models/sm_89.toml)."""
+"""Of elements of 8 bits (oracle/models/sm_89.toml, and of wgmma sm_90.toml)."""
 
 
 @lru_cache(maxsize=65536)
@@ -406,12 +407,13 @@ def _judge_opcode(
     if opcode not in lookup.forms_by_opcode():
         remarks.append(order_of(form))
     if (
-        module.target.number == 89
-        and form.is_product
+        form.is_product
+        and (module.target.number == 89 or form.warps > 1)
         and form.a_type.is_float
         and (form.a_type.bits, form.d_type.name) == (8, "f32")
     ):
-        remarks.append(Reason(_SHORT_SUMS, form.section, Rule.PRECISION))
+        short, addend = ("sm_90", "D") if form.warps > 1 else ("sm_89", "C")
+        remarks.append(Reason(_SHORT_SUMS.format(short, addend), form.section, Rule.PRECISION))
     for note in lookup.notes_of(form):
         if note.deprecated is not None and module.version >= note.deprecated:
             remarks.append(Reason(note.text, form.section, Rule.DEPRECATED))
@@ -427,7 +429,9 @@ def _judge_operands(
     section, operands = row.section, _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = row.operands
+    kinds = next((form.operands for form in resolution.candidates), row.operands)
+    if "a-desc" in kinds and len(operands) > 1 and operands[1].startswith("{"):
+        kinds = lookup.with_registers(kinds)
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -493,7 +497,22 @@ def _faults(
             if value is None or not 0 <= value <= 3:
                 text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
                 yield Reason(text, section, Rule.SELECTOR)
-        case "to" | "from" | "e":
+        case "scale-d":
+            # "the input predicate argument scale-d" (9.7.15.5.2); its examples have 1 there.
+            inner = operand.removeprefix("!").lstrip(_SPACES)
+            if value not in (0, 1) and not _REGISTER.fullmatch(inner):
+                text = f"scale-d is {operand!r:.80}; it is a predicate, 0 or 1"
+                yield Reason(text, section, Rule.CONSTANT)
+        case "groups":
+            # "Operand N is an integer constant" (9.7.15.7.3)
+            if value is None or value < 0:
+                text = f"the number of groups is {operand!r:.80}; it is a constant, 0 or more"
+                yield Reason(text, section, Rule.CONSTANT)
+        case _ if kind in lookup.IMMEDIATES:
+            if value not in (known := lookup.IMMEDIATES[kind]):
+                text = f"{kind} is {operand!r:.80}; it is {' or '.join(map(str, known))}"
+                yield Reason(text, section, Rule.CONSTANT)
+        case "to" | "from" | "e" | "a-desc" | "b-desc":
             if not is_register:
                 yield Reason(f"{operand!r} is not the name of a register", section, Rule.REGISTER)
         case _ if not (operand.startswith("{") and operand.endswith("}")):
@@ -549,7 +568,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, lookup.METADATA, Rule.SELECTOR)
+            yield Reason(text, lookup.metadata_section(form), Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

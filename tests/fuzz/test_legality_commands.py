@@ -111,7 +111,7 @@ def test_explain_takes_any_argument(tmp_path, argument):
 
 
 def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path):
-    text = "wgmma.fence.sync.aligned;"
+    text = "tcgen05.fence::after_thread_sync;"
     shown = warpfuzz(tmp_path, "explain", text)
     assert (shown.code, shown.out.split(" on ")[0]) == (0, "not judged")
     (tmp_path / "file").write_text(f"add.s32 a, b, c;\n{text}\n{LOAD}\n")
