@@ -183,6 +183,7 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 
 
 _NAMES = tuple(name for name, row in INSTRUCTIONS.items() if row.warps == 1)
+"""Instructions of one warp; those of a warpgroup are not drawn one by one."""
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -16,6 +16,7 @@ from oracle import layouts
 from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
+from oracle.descriptors import read_matrix
 from oracle.errors import UsageError
 from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
@@ -40,6 +41,7 @@ from oracle.program.steps import (
     Straight,
     row_offsets,
 )
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
 
 # Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
@@ -234,7 +236,7 @@ def flat_operands(
         if number not in known:
             text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
             text += f"{' or '.join(map(str, known))}, and any other is undefined"
-            raise UsageError(f"{text} (PTX ISA {lookup.metadata_section(form)})")
+            raise UsageError(f"{text} (PTX ISA {form.metadata_section})")
         chosen = metadata.reshape(-1, LANES), number
     return leading, (left, right, addend), chosen
 
@@ -341,7 +343,8 @@ class Warps:
     def set_registers(self, step: Scalar) -> Planes:
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
-        return {"bits": np.tile(np.array(number * step.count, np.uint32), (self.count, LANES, 1))}
+        shape = self.count, self.program.threads, 1
+        return {"bits": np.tile(np.array(number * step.count, np.uint32), shape)}
 
     def load(self, step: MatrixAccess) -> Planes:
         memory, offset = self.at(step.memory.place)
@@ -368,8 +371,43 @@ class Warps:
         """Return the registers of A x B + C; `e` are metadata."""
         metadata = None if e is None else (e["bits"][..., 0], step.selector or 0)
         operands = a["bits"], b["bits"], c["bits"]
+        if self.program.warps > 1:
+            operands = *map(_by_warp, operands),  # type: ignore[assignment]
+            metadata = metadata and (metadata[0].reshape(-1, LANES), metadata[1])
         d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
-        return {"bits": d}
+        return {"bits": d.reshape(self.count, self.program.threads, -1)}
+
+    def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
+        """Return the registers of D of a warpgroup's multiplication, as behind the wait for it."""
+        return {"bits": self.warpgroup_product(step, [planes["bits"] for planes in given])}
+
+    def warpgroup_product(
+        self, step: AsyncProduct, given: Sequence[NDArray[Any]], plane: str = "bits"
+    ) -> NDArray[np.uint32]:
+        """Return registers of D, (count, 128, words), of those that are read, in their order."""
+        of = {use.field: words for use, words in zip(step.reads, given, strict=True)}
+        form, shape = step.form, (self.count, self.program.threads, step.form.words("d"))
+        d, scale = of.get("d"), 0 if step.scale_d == 0 else 1
+        d = np.zeros(shape, np.uint32) if d is None else d
+        matrices = {name: self.tile(step, name, plane) for name in step.tiles}
+        if step.a:
+            matrices["a"] = layouts.unpack(form, "a", of["a"], own_scratch())
+        if isinstance(step.scale_d, Word):
+            scale = self.word(step.scale_d) != 0
+        metadata = None if step.selector is None else (of["e"][..., 0], step.selector)
+        return multiply_warpgroup(
+            form, matrices["a"], matrices["b"], d, scale_d=scale, scale_a=step.scale_a,
+            scale_b=step.scale_b, metadata=metadata, model=self.model,
+        )  # fmt: skip
+
+    def tile(self, step: AsyncProduct, operand: str, plane: str = "bits") -> NDArray[Any]:
+        """Return A or B as it lies in shared memory, raw patterns (count, rows, columns)."""
+        memory, start = self.at(Place(buffer=step.tiles[operand].place.buffer))
+        addresses = step.addresses(operand) + start
+        return read_matrix(memory[plane], step.form.matrix(operand), addresses)
+
+    def warpgroup_sync(self, step: WarpgroupSync) -> None:
+        pass  # multiplications are done at once here
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
@@ -380,7 +418,10 @@ class Warps:
 
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)
-        return {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+        found = {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+        if self.program.warps == 1:
+            return found
+        return {plane: np.tile(words, (1, self.program.warps, 1)) for plane, words in found.items()}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
         memory, rows = self.rows(step)
@@ -388,7 +429,11 @@ class Warps:
             layouts.store_rows(step.form, memory[plane], rows, registers[plane])
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        return {plane: layouts.moved(step.form, registers[plane]) for plane in self.PLANES}
+        given = registers
+        if self.program.warps > 1:
+            given = {plane: _by_warp(words) for plane, words in registers.items()}
+        found = {plane: layouts.moved(step.form, given[plane]) for plane in self.PLANES}
+        return {plane: words.reshape(registers[plane].shape) for plane, words in found.items()}
 
     def load_registers(self, step: PlainAccess) -> Planes:
         memory, offset = self.at(step.place)
@@ -397,7 +442,7 @@ class Warps:
             plane: np.array(memory[plane][:, offset : offset + step.size], order="C")
             .view("<u4")
             .astype(np.uint32, copy=False)
-            .reshape(self.count, LANES, use.holds.words)
+            .reshape(self.count, self.program.threads, use.holds.words)
             for plane in self.PLANES
         }
 
@@ -415,8 +460,10 @@ class Warps:
         return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        empty = np.zeros((self.count, LANES, 0), np.uint32)
-        return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
+        empty = np.zeros((self.count, self.program.threads, 0), np.uint32)
+        words = empty if source is None else source["bits"]
+        made = run_lanes(step, words.reshape(self.count * self.program.warps, LANES, -1))[0]
+        return {"bits": made.reshape(self.count, self.program.threads, -1)}
 
     def copy(self, step: Copy) -> None:
         (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
@@ -476,6 +523,11 @@ class Warps:
             planes[plane][mask], planes[plane][~mask] = one, other
         constant = yes.constant if yes.constant == no.constant else None
         return Value(planes=planes, registers=yes.registers, constant=constant)
+
+
+def _by_warp(words: NDArray[Any]) -> NDArray[Any]:
+    """Return registers of warpgroups, (count, 128, words), as those of warps."""
+    return words.reshape(-1, LANES, words.shape[-1])
 
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:

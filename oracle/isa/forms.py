@@ -295,6 +295,11 @@ class Form:
     is_product, has_metadata = map(_has_operand, "de")
     """Whether it multiplies matrices; whether half of A is stored and metadata place it."""
 
+    @property
+    def metadata_section(self) -> str:
+        """Section on metadata. `docs/oracle.md`, "Metadata", says where they lie."""
+        return "9.7.14.6.1" if self.warps == 1 else "9.7.15.6.1"
+
     @cached_property
     def stored(self) -> Form:
         """The form of the product of what is stored of A; itself where no metadata place it."""

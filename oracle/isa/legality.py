@@ -509,8 +509,9 @@ def _faults(
                 text = f"the number of groups is {operand!r:.80}; it is a constant, 0 or more"
                 yield Reason(text, section, Rule.CONSTANT)
         case _ if kind in lookup.IMMEDIATES:
-            if value not in (known := lookup.IMMEDIATES[kind]):
-                text = f"{kind} is {operand!r:.80}; it is {' or '.join(map(str, known))}"
+            if value not in lookup.IMMEDIATES[kind]:
+                allowed = " or ".join(map(str, lookup.IMMEDIATES[kind]))
+                text = f"{kind} is {operand!r:.80}; it is {allowed}"
                 yield Reason(text, section, Rule.CONSTANT)
         case "to" | "from" | "e" | "a-desc" | "b-desc":
             if not is_register:
@@ -568,7 +569,7 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, lookup.metadata_section(form), Rule.SELECTOR)
+            yield Reason(text, form.metadata_section, Rule.SELECTOR)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

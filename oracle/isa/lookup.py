@@ -429,11 +429,6 @@ def figures_of(form: Form) -> str:
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
 
 
-def metadata_section(form: Form) -> str:
-    """Return the section on metadata. `docs/oracle.md`, "Metadata", says where they lie."""
-    return "9.7.14.6.1" if form.warps == 1 else "9.7.15.6.1"
-
-
 _ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
 """Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
 

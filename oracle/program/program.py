@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import LANES, Form, replicated
-from oracle.isa.lookup import (
-    FRAGMENTS,
-    INSTRUCTIONS,
-    STORAGE,
-    chunks_of,
-    metadata_section,
-    selectors_of,
-)
+from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, STORAGE, chunks_of, selectors_of
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
 from oracle.program.breaches import (
@@ -428,7 +421,7 @@ def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) ->
     of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
     if selector not in known:
         text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-        _report(state, Breach.SELECTOR, metadata_section(step.form), text)
+        _report(state, Breach.SELECTOR, form.metadata_section, text)
     cell = state.registers.get(step.uses[-1].registers[0])
     if cell is None or cell.constant is None:
         return
@@ -436,7 +429,7 @@ def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) ->
     if pairs - {*chunks_of(form)}:
         allowed = ", ".join(map(hex, chunks_of(form)))
         text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-        _report(state, Breach.METADATA, metadata_section(step.form), text)
+        _report(state, Breach.METADATA, form.metadata_section, text)
 
 
 def _bounds(state: _State, value: operands.Uniform) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.descriptor import MatrixDescriptor, byte_addresses
+from oracle.descriptors import MatrixDescriptor, byte_addresses
 from oracle.isa.forms import LANES, Form
 from oracle.program.breaches import Breach
 from oracle.program.operands import (

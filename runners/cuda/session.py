@@ -26,6 +26,9 @@ from runners.screening import Screened
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3  # one chunk on its way in, one running, one on its way out
+_WITHOUT_ASKING = 48 << 10
+"""Dynamic shared memory of a block for which nobody is asked (CUDA C++ Programming Guide, Shared
+Memory of 9.0), in bytes."""
 SCREENS = 2
 """Screening kernels on their way: one runs, and the next one is queued behind it, so that the
 device goes on while this process compiles."""
@@ -215,6 +218,9 @@ class Session:
             own = kernel.launch
             parameters = "PPI" if own is None else f"{len(own.parameters)}s"
             function = self.modules.function(batch.key, kernel.entry, parameters)
+            if own is not None and own.shared_bytes > _WITHOUT_ASKING:
+                asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                function.set_attribute(asked, own.shared_bytes)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 end = min(first + batch.chunk_images, batch.count)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from runners.simulated.decoder import DecodedKernel, Step, Waits
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import TrapKind, refuse
+from runners.simulated.warpgroups import Queue, queue_of
 from runners.simulated.warps import (
     LANE_NUMBERS,
     LANES,
@@ -215,6 +216,10 @@ class WatchedMemory(Memory):
         self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
         self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
+        self._queue: Queue | None = None
+        if any(text.startswith("wgmma") for text in texts):
+            self._queue = queue_of(warps)
+            self._queue.lenient = lenient
         warps.watched = True
         return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
 
@@ -230,6 +235,8 @@ class WatchedMemory(Memory):
 
         def run(warps: WarpState, mask: Mask) -> None:
             self._step = step
+            if self._queue is not None:
+                self._queue.acting = warps.indices[warps.all_of(mask).any(axis=0)]
             if members is None:
                 operation(warps, mask)
                 if copies:
@@ -256,6 +263,13 @@ class WatchedMemory(Memory):
             last[:LANES] = np.where(there, arrived[:LANES], last[:LANES])
             last[LANES] = last[:LANES].min(axis=0)
             self._waited.reshape(-1, _PLACES)[indices] = last.T
+            if self._queue is not None:
+                self._queue.barrier(self._threads()[there])
+
+    def proxy_fence(self, mask: Mask) -> None:
+        """Take note that threads order what they wrote before what the async proxy does."""
+        if self._queue is not None:
+            self._queue.proxy_fence(self._threads()[self._warps.all_of(mask)])
 
     def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
@@ -307,6 +321,15 @@ class WatchedMemory(Memory):
             self._refuse(access, (shadow.kept if writes else shadow.changed)[where], said)
         shadow.kept[where] |= is_kept
         shadow.changed[where] |= writes
+        if self._queue is not None and segment.owner is Owner.BLOCK:
+            if writes:
+                said = "which a multiplication in flight reads"
+                bad = self._queue.stored(id(segment), size, where, access.thread)
+                self._refuse(access, bad, said)
+            elif text.startswith("wgmma.mma_async"):
+                said = "written with no fence.proxy.async and barrier since"
+                warps = access.thread // _PLACES
+                self._refuse(access, self._queue.read(id(segment), size, where, warps), said)
         said = "an asynchronous copy that nobody waited for may still write"
         self._refuse(access, shadow.copying[where] > 0, said)
         if writes:

@@ -177,6 +177,9 @@ class Memory:
     def synchronised(self, mask: Flags | None, *, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited."""
 
+    def proxy_fence(self, mask: Flags | None) -> None:
+        """Take note that threads order what they wrote before what the async proxy does."""
+
     def places(
         self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,
         writes: bool,
@@ -323,6 +326,7 @@ class WarpState:
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
     registers: RegisterFile = field(default_factory=RegisterFile)
+    queue: Any = None  # what warpgroups have in flight (`runners.simulated.warpgroups.Queue`)
 
     def __post_init__(self) -> None:
         x, y, z = self.block
@@ -369,10 +373,11 @@ class WarpState:
         self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
         self.sms, self.slots = self.sms[kept], self.slots[kept]
-        self.registers = RegisterFile(
-            (name, value if value.shape[1] == 1 else value[:, kept])
-            for name, value in self.registers.items()
-        )
+        held = type(self.registers)()
+        for name, value in self.registers.items():
+            dict.__setitem__(held, name, value if value.shape[1] == 1 else value[:, kept])
+        held.__dict__ |= vars(self.registers)
+        self.registers = held
 
     def all_of(self, mask: Mask) -> NDArray[np.bool_]:
         """Return a mask as (32, warps)."""
