@@ -7,7 +7,7 @@ touch its registers or overwrite what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -110,6 +110,13 @@ class AsyncProduct(StepBase):
             check(tile.built in WAYS, f"a descriptor is built by {', '.join(WAYS)}")
             _ = tile.descriptor  # checks its own fields
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.form, self.d, self.a, self.a_tile, self.b_tile, self.scale_d))
+
     @property
     def instruction(self) -> Form:
         return self.form
@@ -152,7 +159,28 @@ class AsyncProduct(StepBase):
 
     def bytes_of(self, operand: str) -> NDArray[np.int64]:
         """Return the bytes of the buffer that A or B takes, in order."""
-        return np.unique(self.addresses(operand))
+        return self._bytes[operand]
+
+    @cached_property
+    def _bytes(self) -> dict[str, NDArray[np.int64]]:
+        return {operand: np.unique(self.addresses(operand)) for operand in self.tiles}
+
+    @cached_property
+    def accumulator(self) -> tuple[tuple[Register, ...], str, str]:
+        """Registers of D, shape and type: what two multiplications in a row may share."""
+        assert self.writes is not None
+        return self.writes.registers, self.form.shape.name, self.form.d_type.name
+
+    @cached_property
+    def of_d(self) -> frozenset[Register]:
+        """The registers of D."""
+        return frozenset(self.accumulator[0])
+
+    @cached_property
+    def of_a(self) -> frozenset[Register]:
+        """The registers of A, and of its metadata."""
+        read = (use for use in self.reads if use.field in "ae")
+        return frozenset(register for use in read for register in use.registers)
 
     @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
@@ -160,8 +188,8 @@ class AsyncProduct(StepBase):
         for operand, tile in self.tiles.items():
             bytes_ = self.bytes_of(operand)
             ends = np.flatnonzero(np.diff(bytes_) != 1) + 1
-            for run in np.split(bytes_, ends):
-                found.append(Span.block(tile.place.buffer, int(run[0]), len(run)))
+            runs, name = np.split(bytes_, ends), tile.place.buffer
+            found += [Span.block(name, int(run[0]), len(run)) for run in runs]
         return tuple(found)
 
     def __str__(self) -> str:
@@ -229,16 +257,6 @@ class Wrong(NamedTuple):
 Bytes = slice | NDArray[np.int64]
 """Bytes of shared memory."""
 _Accumulator = tuple[tuple[Register, ...], str, str]
-"""Registers of D, shape and type: what two multiplications in a row may share."""
-
-
-def _accumulator(step: AsyncProduct) -> _Accumulator:
-    assert step.writes is not None
-    return step.writes.registers, step.form.shape.name, step.form.d_type.name
-
-
-def _multiplicands(step: AsyncProduct) -> set[Register]:
-    return {register for use in step.reads if use.field in "ae" for register in use.registers}
 
 
 @dataclass(slots=True)
@@ -296,24 +314,22 @@ class InFlight:
         mine = set(registers)
         self.touched |= mine
         for step in self.ages:
-            d, a = set(_accumulator(step)[0]), _multiplicands(step)
-            if held := mine & (d | a):
-                yield _held(held, "D" if held & d else "A", step)
+            for name, its in (("D", step.of_d), ("A", step.of_a)):
+                if held := mine & its:
+                    yield _held(held, name, step)
 
     def begin(self, step: AsyncProduct) -> Iterator[Wrong]:
         """Take note that a multiplication begins, and say what is wrong with it."""
-        own, a = _accumulator(step), _multiplicands(step)
-        d = set(own[0])
+        own, d, a = step.accumulator, step.of_d, step.of_a
         if both := d & a:
             text = f"{_name(both)} belongs to D and to A of one multiplication; part them"
             yield Wrong(Breach.IN_FLIGHT, text, ACCUMULATORS)
         for other in self.ages:
-            theirs, their_a = _accumulator(other), _multiplicands(other)
-            if (held := d & set(theirs[0])) and own != theirs:
+            if own != other.accumulator and (held := d & other.of_d):
                 yield _held(held, "D of another shape, type or order", other)
-            if held := d & their_a:
+            if held := d & other.of_a:
                 yield _held(held, "A", other)
-            if held := a & set(theirs[0]):
+            if held := a & other.of_d:
                 yield _held(held, "D", other)
         late = (d | a) & self.touched | d & self.multiplied
         late |= {one for one in d if self.accumulated.get(one, own) != own}
@@ -329,7 +345,7 @@ class InFlight:
 
     def synchronise(self, step: WarpgroupSync) -> NDArray[np.bool_]:
         """Take a fence, a commit or a wait; return the bytes whose reading has ended with it."""
-        before = self._taken()
+        before = self._taken() if step.kind == "wait_group" else None
         match step.kind:
             case "fence":
                 self.fenced = True
@@ -341,7 +357,7 @@ class InFlight:
             case "proxy_fence":
                 self.unseen |= self.unproxied
                 self.unproxied[...] = False
-        return before & ~self._taken()
+        return np.zeros_like(self.unseen) if before is None else before & ~self._taken()
 
     def late(self, bytes_: Bytes) -> NDArray[np.bool_]:
         """Return which bytes the async proxy may not see yet."""
@@ -355,18 +371,18 @@ class InFlight:
     def _taken(self) -> NDArray[np.bool_]:
         """Return the bytes that multiplications in flight read."""
         taken = np.zeros_like(self.unseen)
-        for step in self.ages:
+        for step in self.ages if taken.size else ():
             for operand, tile in step.tiles.items():
                 bytes_ = step.bytes_of(operand) + self.offset(tile.place.buffer)
                 taken[bytes_[(bytes_ >= 0) & (bytes_ < taken.size)]] = True
         return taken
 
 
-def _name(registers: set[Register]) -> str:
+def _name(registers: Set[Register]) -> str:
     first = min(registers)
     return f"register {first.bank}.{first.number}"
 
 
-def _held(registers: set[Register], operand: str, step: AsyncProduct) -> Wrong:
+def _held(registers: Set[Register], operand: str, step: AsyncProduct) -> Wrong:
     text = f"{_name(registers)} is {operand} of a multiplication in flight ({step}); wait for its "
     return Wrong(Breach.IN_FLIGHT, f"{text}group first", ORDERING)
