@@ -324,16 +324,20 @@ def chunks(
         part = slice(start, min(start + tiles, len(flat[0])))
         a, b, c = (array[part] for array in flat)
         for name, array in zip("abc", (a, b, c), strict=True):
-            fmt = form.type(name)
-            if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
-                continue
-            signed = fmt.kind is FormatKind.SIGNED
-            least, most = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
-            for end in (int(array.min()), int(array.max())):
-                if not least <= end <= most:
-                    text = f"{name} holds {end}; an element of .{fmt.name} is {least} to {most}"
-                    raise UsageError(f"{text}, one value for each {fmt.raw}")
+            check_elements(name, array, form.type(name))
         yield part, a, b, c
+
+
+def check_elements(name: str, array: NDArray[Any], fmt: Format) -> None:
+    """Raise UsageError if a value of an array is no element of a format that is smaller."""
+    if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
+        return
+    signed = fmt.kind is FormatKind.SIGNED
+    least, most = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
+    for end in (int(array.min()), int(array.max())):
+        if not least <= end <= most:
+            text = f"{name} holds {end}; an element of .{fmt.name} is {least} to {most}"
+            raise UsageError(f"{text}, one value for each {fmt.raw}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -204,8 +204,8 @@ class Warps:
             scale = self.word(step.scale_d) != 0
         metadata = None if step.selector is None else (of["e"][..., 0], step.selector)
         return multiply_warpgroup(
-            form, matrices["a"], matrices["b"], d, scale_d=scale, scale_a=step.scale_a,
-            scale_b=step.scale_b, metadata=metadata, model=self.model,
+            form, matrices["a"], matrices["b"], d, scales=(scale, step.scale_a, step.scale_b),
+            metadata=metadata, model=self.model,
         )  # fmt: skip
 
     def tile(self, step: AsyncProduct, operand: str, plane: str = "bits") -> NDArray[Any]:

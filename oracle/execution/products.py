@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -164,30 +165,40 @@ def multiply_lanes(
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
-    size = chunk_tiles(form)
-    by_rows = metadata is not None and form.a_type.is_float
-    if by_rows:
-        size = max(1, size // _CHUNKS_OF_ROWS)
-    for start in range(0, len(a), size):
-        part = slice(start, start + size)
+    for part in parts(form, len(a)):
         left, right, addend = (
             layouts.unpack(form, name, words[part], scratch)
             for name, words in (("a", a), ("b", b), ("c", c))
         )
-        if metadata is not None:
-            chosen = metadata[0][part], metadata[1]
-            if by_rows:
-                # Each row of A meets rows of B of its own. A place that is not chosen is no term of
-                # the sum: it has no exponent (measured on H200, 2026-11-23).
-                right = layouts.met(form, right, *chosen)
-                left, addend = layouts.by_row(left), layouts.by_row(addend)
-            else:
-                left = layouts.expanded(form, left, *chosen)
-        d = product(form, left, right, addend, model, scratch, keeps_c=False)
-        layouts.pack(
-            form, layouts.of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch
-        )
+        chosen = None if metadata is None else (metadata[0][part], metadata[1])
+        multiply_into(result[part], form, left, right, addend, model, scratch, chosen)
     return result
+
+
+def parts(form: Form, count: int) -> Iterator[slice]:
+    """Cut multiplications of registers into those that are computed together."""
+    size = chunk_tiles(form)
+    if form.has_metadata and form.a_type.is_float:
+        size = max(1, size // _CHUNKS_OF_ROWS)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def multiply_into(
+    d: NDArray[np.uint32], form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    model: Model, scratch: Scratch, metadata: Metadata | None,
+) -> None:  # fmt: skip
+    """Write the registers of A x B + C, (tiles, threads, words); C may be overwritten."""
+    by_rows = metadata is not None and form.a_type.is_float
+    if metadata is not None and by_rows:
+        # Each row of A meets rows of B of its own. A place that is not chosen is no term of the
+        # sum: it has no exponent (measured on H200, 2026-11-23).
+        a, b, c = layouts.by_row(a), layouts.met(form, b, *metadata), layouts.by_row(c)
+    elif metadata is not None:
+        a = layouts.expanded(form, a, *metadata)
+    made = product(form, a, b, c, model, scratch, keeps_c=False)
+    made = layouts.of_rows(made, form.shape.m) if by_rows else made
+    layouts.pack(form, made, d, scratch=scratch)
 
 
 def flat_operands(
@@ -204,12 +215,17 @@ def flat_operands(
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
-        known = lookup.selectors_of(form)
-        whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
-        number = int(selector) if whole else -1  # type: ignore[arg-type]
-        if number not in known:
-            text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-            text += f"{' or '.join(map(str, known))}, and any other is undefined"
-            raise UsageError(f"{text} (PTX ISA {form.metadata_section})")
-        chosen = metadata.reshape(-1, LANES), number
+        chosen = metadata.reshape(-1, LANES), checked_selector(form, selector)
     return leading, (left, right, addend), chosen
+
+
+def checked_selector(form: Form, selector: object) -> int:
+    """Return a sparsity selector that the ISA defines for a form; else UsageError."""
+    known = lookup.selectors_of(form)
+    whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
+    number = int(selector) if whole else -1  # type: ignore[call-overload]
+    if number not in known:
+        text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
+        text += f"{' or '.join(map(str, known))}, and any other is undefined"
+        raise UsageError(f"{text} (PTX ISA {form.metadata_section})")
+    return int(number)
