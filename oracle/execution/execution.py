@@ -177,13 +177,19 @@ class Warps:
         self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
     ) -> Planes:
         """Return the registers of A x B + C; `e` are metadata."""
-        metadata = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        a, b, c = (self.by_warp(one) for one in (a, b, c))
+        metadata = None
+        if e is not None:
+            metadata = self.by_warp(e)["bits"][..., 0], step.selector or 0
         operands = a["bits"], b["bits"], c["bits"]
-        if self.program.warps > 1:
-            operands = *map(_by_warp, operands),  # type: ignore[assignment]
-            metadata = metadata and (metadata[0].reshape(-1, LANES), metadata[1])
         d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
         return {"bits": d.reshape(self.count, self.program.threads, -1)}
+
+    def by_warp(self, planes: Planes) -> Planes:
+        """Return registers of threads, (count, threads, words), as those of single warps."""
+        if self.program.warps == 1:
+            return planes
+        return {name: one.reshape(-1, LANES, one.shape[-1]) for name, one in planes.items()}
 
     def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
         """Return the registers of D of a warpgroup's multiplication, as behind the wait for it."""
@@ -237,9 +243,7 @@ class Warps:
             layouts.store_rows(step.form, memory[plane], rows, registers[plane])
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        given = registers
-        if self.program.warps > 1:
-            given = {plane: _by_warp(words) for plane, words in registers.items()}
+        given = self.by_warp(registers)
         found = {plane: layouts.moved(step.form, given[plane]) for plane in self.PLANES}
         return {plane: words.reshape(registers[plane].shape) for plane, words in found.items()}
 
@@ -268,10 +272,16 @@ class Warps:
         return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        empty = np.zeros((self.count, self.program.threads, 0), np.uint32)
-        words = empty if source is None else source["bits"]
-        made = run_lanes(step, words.reshape(self.count * self.program.warps, LANES, -1))[0]
-        return {"bits": made.reshape(self.count, self.program.threads, -1)}
+        return {"bits": self.lanes_of(step, source)[0]}
+
+    def lanes_of(
+        self, step: LaneCode, source: Planes | None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """Return what threads compute, (count, threads, words), and which results are open."""
+        count, threads = self.count, self.program.threads
+        words = np.zeros((count, threads, 0), np.uint32) if source is None else source["bits"]
+        bits, unknown = run_lanes(step, self.by_warp({"bits": words})["bits"])
+        return bits.reshape(count, threads, -1), unknown.reshape(count, threads)
 
     def copy(self, step: Copy) -> None:
         (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
@@ -331,11 +341,6 @@ class Warps:
             planes[plane][mask], planes[plane][~mask] = one, other
         constant = yes.constant if yes.constant == no.constant else None
         return Value(planes=planes, registers=yes.registers, constant=constant)
-
-
-def _by_warp(words: NDArray[Any]) -> NDArray[Any]:
-    """Return registers of warpgroups, (count, 128, words), as those of warps."""
-    return words.reshape(-1, LANES, words.shape[-1])
 
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:

@@ -1,4 +1,4 @@
-"""Programs: what a warp or warpgroup does to a memory image, and what of it the ISA leaves undefined.
+"""Programs: what warps do to one memory image, and what the ISA leaves undefined of it.
 
 An *image* is the global buffers, back to back, each at a multiple of its alignment, the whole
 rounded up to 256 bytes; shared buffers lie so in memory of the warp's own, undefined at first.
@@ -8,7 +8,7 @@ all steps; its shared buffers lie at multiples of 1024 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, assert_never
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.isa.forms import LANES, Form, replicated
+from oracle.isa.forms import LANES, WARPGROUP, Form, replicated
 from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, STORAGE, chunks_of, selectors_of
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
@@ -50,11 +50,13 @@ from oracle.program.steps import (
     Straight,
     accesses_matrix,
     accesses_rows,
+    check_threads,
 )
+from oracle.program.steps import walk as walk
+from oracle.program.steps import work as work
 from oracle.program.warpgroup import (
     ALIGNMENT,
     ORDERING,
-    WARPS,
     AsyncProduct,
     Bytes,
     InFlight,
@@ -84,7 +86,7 @@ class Program:
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
         check("global" in spaces.values(), "no buffer is global; results need one to be seen in")
-        check(self.warps in (1, WARPS), f"{self.warps} warps given; there are 1 or {WARPS}")
+        check(self.warps in (1, WARPGROUP), f"{self.warps} warps given; there are 1 or {WARPGROUP}")
         for space, most in MAX_BYTES.items():
             size = self._lay_out(space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
@@ -103,7 +105,7 @@ class Program:
                 name = step.uniform.place.buffer
                 text = f"a word is read from shared buffer {name!r}; words are read from the image"
                 check(spaces[name] == "global", f"{text}, so name a global buffer")
-            _check_threads(self, step, spaces)
+            check_threads(step, self.warps, spaces)
 
     def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""
@@ -161,19 +163,6 @@ class Program:
         return self._lay_out("shared")[1]
 
 
-def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Iterate over steps and the steps inside branches and loops, in the order of the text."""
-    for step in steps:
-        yield step
-        for inside in step.blocks.values():
-            yield from walk(inside)
-
-
-def work(steps: tuple[Step, ...]) -> int:
-    """Return how many steps are taken at most, where both arms of every branch are."""
-    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
-
-
 def by_register(step: Step, use: operands.Use) -> bool:
     """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
     own = step.sets is not None or step.address is not None
@@ -201,23 +190,6 @@ def requirements(program: Program) -> frozenset[Form]:
 
 def _rounded(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
-
-
-def _check_threads(program: Program, step: Step, spaces: Mapping[str, str]) -> None:
-    """Check that a step is one of as many warps as a program has."""
-    group = program.warps > 1
-    if isinstance(step, AsyncProduct | WarpgroupSync):
-        check(group, f"one warp cannot take {step}; give the program {WARPS} warps")
-        for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
-            text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
-            check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
-    elif isinstance(step, PlainAccess):
-        text = f"{step.lanes} lanes of {program.threads} threads load; all have to"
-        check(step.lanes == program.threads or step.stores, text)
-        check_range(step.lanes, 1, program.threads, "lanes that access registers")
-    elif group and isinstance(step, Op):
-        text = f"{step.form.mnemonic} is not taken by the warps of a warpgroup here; leave it out"
-        check(not (step.form.opaque or step.stores), text)
 
 
 def position(program: Program, place: Place) -> int:
@@ -409,9 +381,7 @@ def _check_async(state: _State, step: AsyncProduct, flight: InFlight) -> None:
             _check_access(state, name, bytes_, False)
             if (late := flight.late(bytes_)).any():
                 text = f"byte {_first(state, name, bytes_, late)} of {name} was written without "
-                text += (
-                    "the async proxy; put fence.proxy.async and a barrier between, in this order"
-                )
+                text += "the async proxy; put fence.proxy.async, then a barrier, between"
                 _report(state, Breach.PROXY, ORDERING, text)
 
 
@@ -622,11 +592,11 @@ def _check_access(state: _State, buffer: str, bytes_: Bytes, stores: bool) -> No
     (writes if stores else reads)[bytes_] = True
     if stores:
         unwritten[bytes_] = False
-    if stores and space == "shared" and state.flight is not None:
-        if (taken := state.flight.store(bytes_)).any():
-            text = f"byte {_first(state, buffer, bytes_, taken)} of {buffer} is read by a "
-            text += "multiplication in flight; wait for its group and put a barrier between"
-            _report(state, Breach.IN_FLIGHT, ORDERING, text)
+    flight = state.flight if stores and space == "shared" else None
+    if flight is not None and (taken := flight.store(bytes_)).any():
+        text = f"byte {_first(state, buffer, bytes_, taken)} of {buffer} is read by a "
+        text += "multiplication in flight; wait for its group and put a barrier between"
+        _report(state, Breach.IN_FLIGHT, ORDERING, text)
 
 
 def _first(state: _State, buffer: str, bytes_: Bytes, marked: NDArray[np.bool_]) -> int:

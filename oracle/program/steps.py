@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeGuard, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import LANES, Form, Matrix
+from oracle.isa.forms import LANES, WARPGROUP, Form, Matrix
 from oracle.layouts import Tile
 from oracle.program.lane_code import LaneCode, Statement, run_lanes
 from oracle.program.operands import (
@@ -530,3 +530,33 @@ Straight = (
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop
+
+
+def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Iterate over steps and the steps inside branches and loops, in the order of the text."""
+    for step in steps:
+        yield step
+        for inside in step.blocks.values():
+            yield from walk(inside)
+
+
+def work(steps: tuple[Step, ...]) -> int:
+    """Return how many steps are taken at most, where both arms of every branch are."""
+    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
+
+
+def check_threads(step: Step, warps: int, spaces: Mapping[str, str]) -> None:
+    """Check that a step is one of as many warps as a program has; `spaces` are its buffers'."""
+    group, threads = warps > 1, warps * LANES
+    if isinstance(step, AsyncProduct | WarpgroupSync):
+        check(group, f"one warp cannot take {step}; give the program {WARPGROUP} warps")
+        for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
+            text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
+            check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
+    elif isinstance(step, PlainAccess):
+        text = f"{step.lanes} lanes of {threads} threads load; all have to"
+        check(step.lanes == threads or step.stores, text)
+        check_range(step.lanes, 1, threads, "lanes that access registers")
+    elif group and isinstance(step, Op):
+        text = f"{step.form.mnemonic} is not taken by the warps of a warpgroup here; leave it out"
+        check(not (step.form.opaque or step.stores), text)

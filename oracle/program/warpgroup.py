@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.descriptors import MatrixDescriptor, byte_addresses
-from oracle.isa.forms import LANES, Form
+from oracle.isa.forms import LANES, WARPGROUP, Form
 from oracle.program.breaches import Breach
 from oracle.program.operands import (
     Place,
@@ -32,9 +32,7 @@ from oracle.program.operands import (
     check_vector,
 )
 
-WARPS = 4
-"""Warps of a warpgroup (PTX ISA 9.7.15.1)."""
-THREADS = WARPS * LANES
+THREADS = WARPGROUP * LANES
 MAX_PENDING = 7
 """Most groups that a wait leaves pending: machine code has 3 bits, and ptxas makes a greater number
 7 (13.5, 2026-11-28)."""
@@ -135,7 +133,7 @@ class AsyncProduct(StepBase):
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        d, a = (Registers.of(self.form.vectors[name]) for name in "da")  # type: ignore[arg-type]
+        d, a = (Registers.of(self.form.vectors[name]) for name in "da")
         found = [] if self.scale_d == 0 else [Use(field="d", name=self.d, holds=d)]
         found.append(Use(field="d", name=self.d, holds=d, written=True))
         if self.a:

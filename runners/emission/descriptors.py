@@ -89,7 +89,8 @@ def _descriptor(text: Text, tile: SharedTile, offset: int) -> str:
         case "selected":
             holds = text.scratch("pred")
             text.add(
-                f"setp.eq.u32 {holds}, {text.use('%zero')}, 0", f"add.u64 {base}, {base}, {bits:#x}",
+                f"setp.eq.u32 {holds}, {text.use('%zero')}, 0",
+                f"add.u64 {base}, {base}, {bits:#x}",
                 f"selp.b64 {made}, {base}, 0, {holds}",
             )  # fmt: skip
         case "halves":

@@ -76,7 +76,7 @@ def module_of(
     # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
     # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
     aligned = module.version >= (6, 3)
-    texts, kernels = [opening(target, version)], []
+    texts, kernels = [opening(target, version)], list[Kernel]()
     if any(program.warps > 1 for program in programs.values()):
         texts.append(f"{MEMORY}\n")
     for entry, program in programs.items():
@@ -86,11 +86,11 @@ def module_of(
                 "and underscores"
             )
         if program.warps > 1:
-            kernels.append(kernel := group_kernel(program, entry))  # type: ignore[arg-type]
-            texts.append(group_text(program, kernel))
+            kernels.append(group_kernel(program, entry))
+            texts.append(group_text(program, kernels[-1]))
             continue
-        kernels.append(kernel_of(program, entry))
-        texts.append(text_of(program, kernels[-1], aligned))
+        kernels.append(kernel := kernel_of(program, entry))
+        texts.append(text_of(program, kernel, aligned))
     return KernelModule(
         ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels),
         programs=dict(programs),

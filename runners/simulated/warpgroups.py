@@ -13,7 +13,6 @@ others than those of mma.sync (measured on an H200, 2026-11-28).
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ class _Held:
 
     def __init__(self, warps: int) -> None:
         self.touched, self.as_d, self.as_a, self.shared = np.full((4, warps), -1)
-        """When others accessed it, and when it was in D or in A; `shared` is the D that it was in."""
+        """When others accessed it, when it was in D or in A, and in which D: `shared`."""
         self.flying_d, self.flying_a = np.zeros((2, warps), np.int64)  # multiplications in flight
         self.saved = np.zeros((LANES, warps), np.uint32)  # what it holds for these
 
@@ -324,7 +323,8 @@ def _addresses(
             + lines // 8 * along_k
         )
     turned = ((x >> 7) - base) % (width // 16) << 4
-    return (x ^ turned).astype(np.uint64)
+    found: NDArray[np.uint64] = (x ^ turned).astype(np.uint64)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -542,8 +542,9 @@ def _unit(operands: OperandReader, types: ProductTypes, depth: int, clamps: bool
     if types.a not in _BOTTOMS:
         return replace(floats[".".join(types)], block=depth)
     of_f16: FloatUnit = floats[f"{types.d}.f16.f16.{types.d}"]
+    kept = _BYTE_FRACTION if types.d == "f32" else None
     return replace(
-        of_f16, block=depth, fraction=_BYTE_FRACTION, kept=_BYTE_FRACTION if types.d == "f32" else None,
+        of_f16, block=depth, fraction=_BYTE_FRACTION, kept=kept,
         bottoms=(_BOTTOMS[types.a], _BOTTOMS[types.b]),
     )  # fmt: skip
 
@@ -598,4 +599,3 @@ THREAD_FORMS: tuple[Form, ...] = (
     (re.compile(r"fence\.proxy\.async(?:\.shared::(?:cta|cluster))?"), _proxy_fence),
 )
 """What each thread does by itself."""
-_ = partial

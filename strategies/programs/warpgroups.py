@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
+from oracle.descriptors import byte_addresses
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available, selectors_of
 from oracle.isa.targets import Module
@@ -344,7 +345,7 @@ def _multiply(builder: _GroupBuilder, dice: Dice) -> None:
         )
 
 
-def _placed(builder: _GroupBuilder, form: Form, dice: Dice) -> dict[str, str | int]:
+def _placed(builder: _GroupBuilder, form: Form, dice: Dice) -> dict[str, Any]:
     """Return metadata and selector of a sparse A, if it is one."""
     if not form.has_metadata:
         return {}
@@ -409,11 +410,8 @@ def _tile(builder: _GroupBuilder, form: Form, operand: str, dice: Dice) -> Share
         place=Place(buffer="s", offset=start), leading=leading, stride=stride, swizzle=swizzle,
         base_offset=base if swizzle > _UNIT else 0, transposed=transposed, built=built,
     )  # fmt: skip
-    shape = {"a_tile": tile} if operand == "a" else {"a": "a", "b_tile": tile}
-    other = SharedTile(place=Place(buffer="s"))
-    given = {"b_tile": other, **shape, **({"e": "e", "selector": 0} if form.has_metadata else {})}
-    step = AsyncProduct(form=form, d="d", **given)
-    size = -(-int(step.bytes_of(operand)[-1] + 1) // 256) * 256
+    last = int(byte_addresses(matrix, tile.descriptor, transposed).max())
+    size = -(-(last + 1) // 256) * 256
     if known and builder.shared + size > _MOST_SHARED:
         return replace(dice.one_of(known), built=built)
     number = sum(map(len, builder.tiles.values()))
@@ -456,8 +454,10 @@ def _repair(items: list[_Draft], flight: InFlight) -> tuple[bool, InFlight]:
             registers = {one for use in item.uses for one in use.registers}
             # A multiplication begins where nothing is wrong with it.
             while True:
-                begins = isinstance(item, AsyncProduct)
-                wrong = next(flight.begin(item) if begins else flight.touch(registers), None)
+                begun = flight.touch(registers)
+                if isinstance(item, AsyncProduct):
+                    begun = flight.begin(item)
+                wrong = next(begun, None)
                 if wrong is None:
                     break
                 fix = _sync("fence")
