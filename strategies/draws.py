@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy, integers, just, lists
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import FORMS, is_available, warpgroup_forms
 from oracle.isa.targets import Module, PtxVersion, parse_target, versions_of
 from oracle.scalar import SCALARS
 
@@ -50,7 +50,8 @@ class Selection:
     def forms(self) -> tuple[Form, ...]:
         """Return the documented forms that the pattern selects."""
         pattern = self.pattern if any(c in self.pattern for c in "*?[") else f"*{self.pattern}*"
-        return tuple(form for form in FORMS if fnmatchcase(form.opcode, pattern))
+        every = (*FORMS, *warpgroup_forms())
+        return tuple(form for form in every if fnmatchcase(form.opcode, pattern))
 
 
 @dataclass(frozen=True, kw_only=True)

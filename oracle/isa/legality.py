@@ -429,9 +429,12 @@ def _judge_operands(
     section, operands = row.section, _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = next((form.operands for form in resolution.candidates), row.operands)
-    if "a-desc" in kinds and len(operands) > 1 and operands[1].startswith("{"):
-        kinds = lookup.with_registers(kinds)
+    # Which operands there are, the types may say.
+    if row.limited and not resolution.candidates:
+        return [], []
+    known = [lookup.kinds_written(form.operands, operands) for form in resolution.candidates]
+    fitting = (kinds for kinds in known if len(kinds) == len(operands))
+    kinds = next(fitting, known[0] if known else row.operands)
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"

@@ -296,10 +296,17 @@ def with_registers(operands: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kind for kind in kinds if kind != "imm-trans-a")
 
 
-IMMEDIATES: Mapping[str, tuple[int, ...]] = {
-    "imm-scale-a": (-1, 1), "imm-scale-b": (-1, 1), "imm-trans-a": (0, 1), "imm-trans-b": (0, 1),
+def kinds_written(kinds: tuple[str, ...], operands: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of operands as they are written: A of a warpgroup may be a vector."""
+    is_vector = "a-desc" in kinds and any(text.startswith("{") for text in operands[1:2])
+    return with_registers(kinds) if is_vector else kinds
+
+
+IMMEDIATES: Mapping[str, tuple[int, int]] = {
+    "imm-scale-a": (1, -1), "imm-scale-b": (1, -1), "imm-trans-a": (0, 1), "imm-trans-b": (0, 1),
 }  # fmt: skip
-"""What operands of a warpgroup's multiplication may be that are constants (9.7.15.5.2)."""
+"""Constants that operands of a warpgroup's multiplication may be; the first changes nothing
+(9.7.15.5.2)."""
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:

@@ -354,8 +354,6 @@ class Model:
             if note.target is not None and number < note.target:
                 text = f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
                 raise UsageError(f"{text}{note.target} or higher")
-            if note.only and number != parse_target(note.only).number:
-                raise UsageError(f"{self.target} does not have {form.opcode}. {note.text}")
         if not form.a_type.is_float:
             return {exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
