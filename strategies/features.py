@@ -305,10 +305,8 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.COPY
         case AsyncProduct():
             yield from of_form(step.form)
-        case WarpgroupSync():
-            pass
-        case Barrier():
-            yield Has.BARRIER
+        case Barrier() | WarpgroupSync():
+            yield from _those({Has.BARRIER: isinstance(step, Barrier)})
         case Branch(condition=condition):
             yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
             yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT

@@ -58,7 +58,7 @@ class Mixed(StrEnum):
     PIECES = "registers of several fragments, a part of one, or one in another order"
 
 
-class Cell(NamedTuple):
+class RegisterContent(NamedTuple):
     """What a register holds: a part of what one step wrote, or several on paths that meet."""
 
     maker: object
@@ -68,11 +68,11 @@ class Cell(NamedTuple):
     constant: int | None
 
 
-def met(cell: Cell | None, other: Cell | None) -> Cell:
+def met(cell: RegisterContent | None, other: RegisterContent | None) -> RegisterContent:
     """Return what a register holds where two paths meet."""
     if cell is None or other is None or (cell.holds, cell.part) != (other.holds, other.part):
-        return Cell(None, Mixed.CONFLICTING, 0, None)
+        return RegisterContent(None, Mixed.CONFLICTING, 0, None)
     if cell == other:
         return cell
     constant = cell.constant if cell.constant == other.constant else None
-    return Cell((cell.maker, other.maker), cell.holds, cell.part, constant)
+    return RegisterContent((cell.maker, other.maker), cell.holds, cell.part, constant)

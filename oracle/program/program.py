@@ -27,8 +27,8 @@ from oracle.program.breaches import (
     LAST_WITH_ALL_ADDRESSES,
     STATE_SPACES,
     VECTORS,
-    Cell,
     Mixed,
+    RegisterContent,
     met,
 )
 from oracle.program.breaches import Breach as Breach
@@ -52,6 +52,7 @@ from oracle.program.steps import (
     accesses_rows,
     check_threads,
 )
+from oracle.program.steps import by_register as by_register
 from oracle.program.steps import walk as walk
 from oracle.program.steps import work as work
 from oracle.program.warpgroup import (
@@ -163,12 +164,6 @@ class Program:
         return self._lay_out("shared")[1]
 
 
-def by_register(step: Step, use: operands.Use) -> bool:
-    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
-    own = step.sets is not None or step.address is not None
-    return operands.listed(use.name) or (use.written and own)
-
-
 def space_of(program: Program, step: Step) -> str:
     """Return the state space that a step accesses memory through; "" is generic addressing."""
     (span, *_) = (*step.bytes_read, *step.bytes_written)
@@ -269,7 +264,7 @@ class _State:
     reasons: list[BreachReason]
     at: str
     """The position of the step that is checked."""
-    registers: dict[operands.Register, Cell]
+    registers: dict[operands.Register, RegisterContent]
     marks: dict[tuple[str, str], NDArray[np.bool_]]
     """Bytes of each space."""
     flight: InFlight | None
@@ -443,7 +438,7 @@ def _check_uses(state: _State, step: Straight, section: str) -> None:
         found = {None if cell is None else cell.constant for cell in cells}
         constant = found.pop() if len(found) == 1 else None
     for index, register in enumerate(registers):
-        state.registers[register] = Cell(state.at, made.holds, index, constant)
+        state.registers[register] = RegisterContent(state.at, made.holds, index, constant)
 
 
 def _content(state: _State, use: operands.Use) -> Held | Mixed | None:

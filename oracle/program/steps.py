@@ -29,6 +29,7 @@ from oracle.program.operands import (
     check_range,
     check_registers,
     check_vector,
+    listed,
 )
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
@@ -543,6 +544,12 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
 def work(steps: tuple[Step, ...]) -> int:
     """Return how many steps are taken at most, where both arms of every branch are."""
     return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
+
+
+def by_register(step: Step, use: Use) -> bool:
+    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
+    own = step.sets is not None or step.address is not None
+    return listed(use.name) or (use.written and own)
 
 
 def check_threads(step: Step, warps: int, spaces: Mapping[str, str]) -> None:

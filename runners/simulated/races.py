@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import DecodedKernel, Step, Waits
+from runners.simulated.in_flight import Queue, queue_of
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import TrapKind, refuse
-from runners.simulated.warpgroups import Queue, queue_of
 from runners.simulated.warps import (
     LANE_NUMBERS,
     LANES,

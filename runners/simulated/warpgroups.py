@@ -12,13 +12,15 @@ others than those of mma.sync (measured on an H200, 2026-11-28).
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.access import Form, corrupted
+from runners.simulated.in_flight import Begun, Numbers, Queue, queue_of
+from runners.simulated.matrices import indices_of, multiply_sparse
 from runners.simulated.operands import OperandReader, Source
 from runners.simulated.products import ProductTypes, multiply_on
 from runners.simulated.silicon import (
@@ -28,250 +30,23 @@ from runners.simulated.silicon import (
     FloatUnit,
     IntegerUnit,
     MultiplyUnit,
+    SparseUnit,
 )
 from runners.simulated.syntax import ImmediateText, TrapKind, VectorText, refuse
 from runners.simulated.warps import (
     DTYPES,
-    GARBAGE,
     LANES,
-    Key,
     Mask,
     Operation,
-    RegisterFile,
     Space,
     Values,
     WarpState,
-    poison,
     read_runs,
     spread,
 )
 
 _WARPS, _ROWS = 4, 16
 """Warps of a warpgroup, and rows of D and A that each has (9.7.15.5.1.1)."""
-_LEAST_N = 8
-Numbers = NDArray[np.int64]
-"""(warps of the launch,), or the numbers of some of them."""
-
-
-class _Held:
-    """A register that multiplications use: when, by the fences of each warp; -1 is never."""
-
-    def __init__(self, warps: int) -> None:
-        self.touched, self.as_d, self.as_a, self.shared = np.full((4, warps), -1)
-        """When others accessed it, when it was in D or in A, and in which D: `shared`."""
-        self.flying_d, self.flying_a = np.zeros((2, warps), np.int64)  # multiplications in flight
-        self.saved = np.zeros((LANES, warps), np.uint32)  # what it holds for these
-
-
-@dataclass(eq=False)
-class _Begun:
-    """A multiplication in flight, for warps of the launch."""
-
-    product: "_Product"
-    group: Numbers  # of each warp: -1 in none yet, -2 not here or done
-    starts: dict[str, NDArray[np.uint64]]  # descriptors of A and B, (warps,)
-    adds: NDArray[np.bool_]  # whether D is added, (warps,)
-    line: int
-    places: list[tuple[int, Numbers, Numbers]] = field(default_factory=list)
-    """Granules of segments that are read, and the warps that read them."""
-
-
-class Queue:
-    """What the warps of a launch have in flight."""
-
-    def __init__(self, warps: WarpState) -> None:
-        self.size = int(warps.indices.max(initial=0)) + 1
-        self.fences, self.groups = np.zeros((2, self.size), np.int64)
-        self.acting: Numbers | None = None  # warps that execute; None: all
-        self.lenient = False
-        self.begun: list[_Begun] = []
-        self.now: _Begun | None = None  # what begins
-        self.held: dict[str, _Held] = {}
-        self._shapes: dict[Any, int] = {}
-        self._marks: dict[int, tuple[NDArray[np.int8], Numbers, NDArray[np.int16]]] = {}
-        """Of segments by granule: 2 written, 1 with a proxy fence since; by whom; readers."""
-        old, self._warps = warps.registers, warps
-        warps.registers = _Registers(old)
-        warps.registers.__dict__ |= {**vars(old), "queue": self}
-
-    def refuse(self, said: str, those: Numbers) -> None:
-        """Refuse what has no order, unless that is passed over."""
-        if not self.lenient:
-            refuse(TrapKind.RACE, self._warps.line, said, tuple(those.tolist()))
-
-    def touch(self, key: str) -> None:
-        """Take note that the warps that execute access a register."""
-        those = self._warps.indices if self.acting is None else self.acting
-        held = self.held.get(key)
-        if held is None:
-            held = self.held[key] = _Held(self.size)
-        flying = those[(held.flying_d[those] > 0) | (held.flying_a[those] > 0)]
-        if flying.size:
-            which = "D" if held.flying_d[flying[0]] else "A"
-            said = f"register {key} is accessed while it is {which} of the multiplication in line "
-            self.refuse(
-                f"{said}{self._line_of(key, int(flying[0]))}, which nobody waited for", flying
-            )
-        held.touched[those] = self.fences[those]
-
-    def _line_of(self, key: str, warp: int) -> int:
-        lines = (
-            one.line for one in self.begun
-            if one.group[warp] > -2 and key in (*one.product.d, *one.product.a)
-        )  # fmt: skip
-        return next(lines, 0)
-
-    def begin(self, begun: _Begun, those: Numbers) -> None:
-        """Put a multiplication into the queue."""
-        product, fences = begun.product, self.fences[those]
-        shape = self._shapes.setdefault((product.shape, product.d), len(self._shapes))
-        if not fences.all():
-            self.refuse("no wgmma.fence stands before the first multiplication", those[fences == 0])
-        if len({*product.d, *product.a}) < len(product.d) + len({*product.a}):
-            self.refuse("a register is given twice in D, or in D and A", those)
-        for key in (*product.d, *product.a):
-            held = self.held.setdefault(key, _Held(self.size))
-            d, own = key in product.d, held.shared[those] == shape
-            flying = held.flying_d[those] > 0
-            bad = flying & ~own | (held.flying_a[those] > 0) if d else flying
-            if bad.any():
-                said = f"register {key} is in use by the multiplication in line "
-                self.refuse(f"{said}{self._line_of(key, int(those[bad][0]))}", those[bad])
-            late = (held.touched[those] == fences) | (held.as_d[those] == fences) & ~(own & d)
-            late |= d & (held.as_a[those] == fences)
-            if late.any():
-                said = f"register {key} was accessed, and no wgmma.fence stands between that and "
-                self.refuse(f"{said}the multiplication", those[late])
-        raw = self._warps.registers
-        for key in dict.fromkeys((*product.d, *product.a)):
-            held = self.held[key]
-            value = dict.get(raw, key)
-            if value is None:
-                value = poison(DTYPES[32], GARBAGE, key)
-            whole, alive = spread(value, (LANES, self._warps.indices.size)), self._warps.indices
-            fresh = np.isin(alive, those) & ((held.flying_d + held.flying_a)[alive] == 0)
-            held.saved[:, alive[fresh]] = whole[:, fresh]
-            garbage = np.where(fresh, poison(DTYPES[32], GARBAGE, key), whole)
-            dict.__setitem__(raw, key, garbage)
-        for key in product.d:
-            held = self.held[key]
-            held.flying_d[those] += 1
-            held.as_d[those], held.shared[those] = fences, shape
-        for key in {*product.a}:
-            self.held[key].flying_a[those] += 1
-            self.held[key].as_a[those] = fences
-        self.begun.append(begun)
-
-    def fence(self, those: Numbers) -> None:
-        """Order registers before with those behind."""
-        self.fences[those] += 1
-
-    def commit(self, those: Numbers) -> None:
-        """End a group."""
-        for one in self.begun:
-            one.group[those] = np.where(
-                one.group[those] == -1, self.groups[those], one.group[those]
-            )
-        self.groups[those] += 1
-
-    def wait(self, those: Numbers, pending: int) -> None:
-        """Compute what is to be there: all but the newest groups."""
-        for one in self.begun:
-            group = one.group[those]
-            ready = those[(group >= 0) & (self.groups[those] - group > pending)]
-            if ready.size:
-                self._finish(one, ready)
-        self.begun = [one for one in self.begun if (one.group > -2).any()]
-
-    def _finish(self, one: _Begun, ready: Numbers) -> None:
-        warps, alive = self._warps, self._warps.indices
-        here = np.isin(alive, ready)
-        words = one.product.compute(warps, one, here, lambda key: self.held[key].saved[:, alive])
-        for key, word in zip(one.product.d, words, strict=True):
-            self.held[key].saved[:, alive[here]] = spread(word, (LANES, alive.size))[:, here]
-        for key in one.product.d:
-            self.held[key].flying_d[ready] -= 1
-        for key in {*one.product.a}:
-            self.held[key].flying_a[ready] -= 1
-        raw = warps.registers
-        for key in dict.fromkeys((*one.product.d, *one.product.a)):
-            held = self.held[key]
-            back = here & ((held.flying_d + held.flying_a)[alive] == 0)
-            value = spread(dict.__getitem__(raw, key), (LANES, alive.size))
-            dict.__setitem__(raw, key, np.where(back, held.saved[:, alive], value))
-        one.group[ready] = -2
-        for segment, where, readers in one.places:
-            np.subtract.at(self._marks[segment][2], where[np.isin(readers, ready)], 1)
-        one.places = [
-            (segment, where[~np.isin(readers, ready)], readers[~np.isin(readers, ready)])
-            for segment, where, readers in one.places
-        ]
-
-    # Shared memory, as `runners.simulated.races` tells it, in granules
-
-    def _of(self, segment: int, size: int) -> tuple[NDArray[np.int8], Numbers, NDArray[np.int16]]:
-        if segment not in self._marks:
-            marks = np.zeros(size, np.int8), np.full(size, -1), np.zeros(size, np.int16)
-            self._marks[segment] = marks
-        return self._marks[segment]
-
-    def stored(
-        self, segment: int, size: int, where: Numbers, threads: Numbers
-    ) -> NDArray[np.bool_]:
-        """Take note of what threads write; return where a multiplication in flight reads."""
-        written, by, readers = self._of(segment, size)
-        written[where], by[where] = 2, threads
-        found: NDArray[np.bool_] = readers[where] > 0
-        return found
-
-    def read(self, segment: int, size: int, where: Numbers, warps: Numbers) -> NDArray[np.bool_]:
-        """Take note of what begins to be read; return where the async proxy may not see it yet."""
-        written, _, readers = self._of(segment, size)
-        if self.now is not None:
-            self.now.places.append((segment, where, warps))
-            np.add.at(readers, where, 1)
-        found: NDArray[np.bool_] = written[where] > 0
-        return found
-
-    def proxy_fence(self, threads: Numbers) -> None:
-        """Take note that threads order what they wrote before what the async proxy does."""
-        for written, by, _ in self._marks.values():
-            written[(written == 2) & np.isin(by, threads)] = 1
-
-    def barrier(self, threads: Numbers) -> None:
-        """Take note that threads waited for each other."""
-        for written, by, _ in self._marks.values():
-            written[(written == 1) & np.isin(by, threads)] = 0
-
-
-class _Registers(RegisterFile):
-    """Registers that tell a queue who accesses them."""
-
-    queue: Queue
-
-    def __getitem__(self, key: Key) -> Values:
-        if isinstance(key, str):
-            self.queue.touch(key)
-        found: Values = dict.__getitem__(self, key)
-        return found
-
-    def get(self, key: Key, default: Any = None) -> Any:
-        if isinstance(key, str):
-            self.queue.touch(key)
-        return dict.get(self, key, default)
-
-    def __setitem__(self, key: Key, value: Values) -> None:
-        if isinstance(key, str):
-            self.queue.touch(key)
-        dict.__setitem__(self, key, value)
-
-
-def queue_of(warps: WarpState) -> Queue:
-    """Return what the warps of a launch have in flight."""
-    if warps.queue is None:
-        warps.queue = Queue(warps)
-    found: Queue = warps.queue
-    return found
 
 
 def _whole_groups(warps: WarpState, mask: Mask) -> Numbers:
@@ -395,14 +170,15 @@ class _Product:
     operands: OperandReader
     shape: str  # with the type of D
     d: tuple[str, ...]
-    a: tuple[str, ...]  # registers of A; none of one in shared memory
+    a: tuple[str, ...]  # registers of A, if it has them, and of metadata
     tiles: dict[str, _Tile]
     signs: tuple[int, int]  # bits of elements of A and B that are inverted
     adds: Source
     types: ProductTypes
     columns: int
-    depth: int
+    depth: int  # of what is stored of A
     unit: MultiplyUnit
+    selector: int | None  # of a sparse A
 
     def begin(self, warps: WarpState, mask: Mask) -> None:
         """Put it into the queue, for all warps of a mask."""
@@ -421,7 +197,7 @@ class _Product:
                 refuse(TrapKind.DIVERGENT, 0, said, tuple(those.tolist()))
         group = np.full(queue.size, -2)
         group[those] = -1
-        begun = _Begun(self, group, starts, adds, warps.line)
+        begun = Begun(self, group, starts, adds, warps.line)
         queue.begin(begun, those)
         # Bytes that are nowhere, or that nobody wrote, are refused where they are named.
         queue.now = begun
@@ -430,7 +206,7 @@ class _Product:
         finally:
             queue.now = None
 
-    def _tiles(self, warps: WarpState, begun: _Begun, here: NDArray[np.bool_]) -> dict[str, Values]:
+    def _tiles(self, warps: WarpState, begun: Begun, here: NDArray[np.bool_]) -> dict[str, Values]:
         alive = warps.indices
         rank = alive % warps.per_block % _WARPS
         mask = None if here.all() else here[None]
@@ -442,13 +218,14 @@ class _Product:
         }  # fmt: skip
 
     def compute(
-        self, warps: WarpState, begun: _Begun, here: NDArray[np.bool_],
+        self, warps: WarpState, begun: Begun, here: NDArray[np.bool_],
         saved: Callable[[str], Values],
     ) -> list[Values]:  # fmt: skip
         """Return the registers of D behind it."""
         tiles = self._tiles(warps, begun, here)
         bits = BITS[self.types.a]
-        a = tiles["a"] if "a" in tiles else _gathered_a([*map(saved, self.a)], bits, self.depth)
+        held = [*map(saved, self.a)]
+        a = tiles["a"] if "a" in tiles else _gathered_a(held[:4], bits, self.depth)
         b = tiles["b"].swapaxes(0, 1)
         a, b = a ^ a.dtype.type(self.signs[0]), b ^ b.dtype.type(self.signs[1])
         number, lane = _places_of_d(self.columns)
@@ -460,7 +237,14 @@ class _Product:
         else:
             c = words[number, lane]
         c = np.where(begun.adds[warps.indices], c, c.dtype.type(0))
-        d = multiply_on(self.unit, a, b, c, self.types).astype(np.uint32)
+        if self.selector is None:
+            d = multiply_on(self.unit, a, b, c, self.types)
+        else:
+            unit = self.operands.unit(SparseUnit())
+            count = self.depth * bits // (16 if bits >= 16 else 8)
+            places = indices_of(bits, count, self.selector, unit)
+            d = multiply_sparse(self.types, places, unit, self.unit, a, b, c, held[-1])
+        d = d.astype(np.uint32)
         made = np.zeros((len(self.d), LANES, warps.indices.size), np.uint32)
         if halves:
             np.bitwise_or.at(
@@ -479,51 +263,62 @@ def _multiplication(operands: OperandReader, match: re.Match[str]) -> Operation:
     d, a, b = types
     floats, integers = a in ("f16", "bf16", "tf32", "e4m3", "e5m2"), a in ("s8", "u8")
     eight = {"e4m3", "e5m2"} if floats else {"s8", "u8"}
-    wide = {"f16": 16, "bf16": 16, "tf32": 8, "b1": 256}.get(a, 32)
+    wide = {"f16": 16, "bf16": 16, "tf32": 8, "b1": 256}.get(a, 32) * (1 + bool(match["sparse"]))
     results = {"f16": ("f16", "f32"), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")}.get(
         a, ("f32",) if floats else ("s32",)
     )
     steps = columns % 8 == 0 if floats else columns in (8, 24) or columns % 16 == 0
     if (
-        not (_LEAST_N <= columns <= 256 and steps) or depth != wide or d not in results
+        not (8 <= columns <= 256 and steps) or depth != wide or d not in results
         or not (a == b or {a, b} <= eight) or bool(match["op"]) != (a == "b1")
         or (bool(match["satfinite"] or match["late"]) and not integers)
-        or (a not in BITS)
+        or (match["sparse"] and a == "b1")
     ):  # fmt: skip
         operands.unsupported("no such shape and types are known")
     given = list(operands.instruction.operands)
     in_registers = len(given) > 1 and isinstance(given[1], VectorText)
-    immediates = 0
-    if floats:
-        immediates = 2 + ((1 if in_registers else 2) if BITS[a] == 16 else 0)
-    operands.expect(4 + immediates)
+    metadata, selector = None, 0
+    if match["sparse"]:
+        metadata, selector = _metadata(operands, given, a)
+        del given[3:5]
+    immediates = (2 + (BITS[a] == 16) * (2 - in_registers)) if floats else 0
+    operands.expect(4 + immediates + 2 * bool(match["sparse"]))
     numbers = [
         one.value if isinstance(one, ImmediateText) and not one.float_bits else None
         for one in given[4:]
     ]
-    if any(one not in (1, -1, (1 << 64) - 1) for one in numbers[:2]) or any(
-        one not in (0, 1) for one in numbers[2:]
-    ):
+    if not ({*numbers[:2]} <= {1, -1, (1 << 64) - 1} and {*numbers[2:]} <= {0, 1}):
         operands.unsupported("imm-scale is 1 or -1, imm-trans 0 or 1, as constants")
-    negates = [one != 1 for one in numbers[:2]] or [False, False]
-    transposed = [bool(one) for one in numbers[2:]]
+    signs = [one != 1 for one in numbers[:2]] or [False, False]
+    transposed = [bool(one) for one in numbers[2:]] or [False]
     tiles: dict[str, _Tile] = {}
+    stored = depth // 2 if match["sparse"] else depth
     if not in_registers:
-        over = bool(transposed) and transposed[0]
-        tiles["a"] = _Tile(operands.source(given[1], 64), a, _ROWS, depth, over)
-    over = bool(transposed) and transposed[-1]
-    tiles["b"] = _Tile(operands.source(given[2], 64), b, columns, depth, over)
+        tiles["a"] = _Tile(operands.source(given[1], 64), a, _ROWS, stored, transposed[0])
+    tiles["b"] = _Tile(operands.source(given[2], 64), b, columns, depth, transposed[-1])
     made = ProductTypes(d, a, b, d)
-    count = columns // (4 if BITS[d] == 16 else 2)
+    count, clamps = columns // (4 if BITS[d] == 16 else 2), match["satfinite"] or match["late"]
+    multiplicand = operands.registers(given[1], 4, 32) if in_registers else ()
     product = _Product(
         operands=operands, shape=f"m64n{columns}k{depth}.{d}", tiles=tiles, types=made,
         d=operands.registers(given[0], count, 32),
-        a=operands.registers(given[1], 4, 32) if in_registers else (),
-        signs=(negates[0] << BITS[a] - 1, negates[1] << BITS[b] - 1),
-        adds=operands.source(given[3], 1), columns=columns, depth=depth,
-        unit=operands.unit(_unit(operands, made, depth, bool(match["satfinite"] or match["late"]))),
+        a=multiplicand if metadata is None else (*multiplicand, metadata),
+        signs=(signs[0] << BITS[a] - 1, signs[1] << BITS[b] - 1),
+        adds=operands.source(given[3], 1), columns=columns, depth=stored,
+        unit=operands.unit(_unit(operands, made, stored, bool(clamps))),
+        selector=None if metadata is None else selector,
     )  # fmt: skip
     return product.begin
+
+
+def _metadata(operands: OperandReader, given: Sequence[Any], kind: str) -> tuple[str, int]:
+    """Return the register of the metadata, and the selector (9.7.15.6.1)."""
+    operands.expect(*range(5, 11))
+    known = (0, 1) if BITS[kind] >= 16 else (0,)
+    selector = given[4].value if isinstance(given[4], ImmediateText) else -1
+    if selector not in known:
+        operands.unsupported(f"the sparsity selector is a constant, one of {known}")
+    return operands.destination(given[3], 32), selector
 
 
 _BOTTOMS = {"e4m3": -6, "e5m2": -14}
@@ -590,7 +385,8 @@ FORMS: tuple[Form, ...] = tuple(
     for decode, pattern in (
         (_fence, r"wgmma\.(?P<what>fence|commit_group)\.sync\.aligned"),
         (_wait, r"wgmma\.wait_group\.sync\.aligned"),
-        (_multiplication, r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)"
+        (_multiplication, r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned"
+         r"\.m64n(?P<n>\d+)k(?P<k>\d+)"
          r"(?P<satfinite>\.satfinite)?(?P<types>(?:\.(?:f16|bf16|tf32|f32|e4m3|e5m2|[su]8|b1|s32))+)"
          r"(?P<late>\.satfinite)?(?P<op>\.and\.popc)?"),
     )
