@@ -314,7 +314,7 @@ def product_of(form: Form) -> Product:
 
 
 def _does(*actions: str) -> Any:
-    return lambda step: isinstance(step, Op) and step.action in actions
+    return lambda step: isinstance(step, Op | AsyncProduct) and step.action in actions
 
 
 _ROWS, _PRODUCTS = ("load_rows", "store_rows"), ("multiply", "multiply_registers")
@@ -330,9 +330,13 @@ stores_rows: Callable[[object], TypeGuard[RowAccess]] = _does("store_rows")
 multiplies: Callable[[object], TypeGuard[Product]] = _does(*_PRODUCTS)
 multiplies_fragments: Callable[[object], TypeGuard[Product]] = _does("multiply")
 multiplies_registers: Callable[[object], TypeGuard[Product]] = _does("multiply_registers")
-is_producer: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, "load_rows")
+is_producer: Callable[[object], TypeGuard[AnyOp | AsyncProduct]] = _does(
+    *_PRODUCTS, "load_rows", "multiply_async"
+)
 """Whether a step makes values that others only move: it multiplies, or loads rows."""
-is_main: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, *_ROWS, "move")
+is_main: Callable[[object], TypeGuard[AnyOp | AsyncProduct]] = _does(
+    *_PRODUCTS, *_ROWS, "move", "multiply_async"
+)
 """Whether a program can be about a step: loads and stores of wmma only serve others."""
 
 

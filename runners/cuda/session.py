@@ -19,7 +19,7 @@ from runners import ledger
 from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import Kernel, ScreeningKernel, parameters_at
+from runners.kernels import Kernel, ScreeningKernel, launches_of, parameters_at
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
@@ -265,14 +265,12 @@ class Session:
                 int(sms_there), images,
             )  # fmt: skip
         else:
-            for image in range(images):
+            for some, one in launches_of(launch, images, kernel.image_bytes, images):
+                address = int(images_there) + some.start * kernel.image_bytes
                 function.prepared_async_call(
-                    launch.grid,
-                    launch.block,
-                    stream,
-                    parameters_at(launch, int(images_there) + image * kernel.image_bytes),
-                    shared_size=launch.shared_bytes,
-                )
+                    one.grid, one.block, stream, parameters_at(one, address),
+                    shared_size=one.shared_bytes,
+                )  # fmt: skip
         driver.memcpy_dtoh_async(destination, images_there, stream)
         if launch is None:
             driver.memcpy_dtoh_async(sms, sms_there, stream)

@@ -19,7 +19,7 @@ Compute Capability), in bytes, of which descriptors reach all."""
 
 
 def group_kernel(program: Program, entry: str) -> Kernel:
-    """Return the kernel of a program, launched image by image; UsageError: too much memory."""
+    """Return the kernel of a program, a block for an image; UsageError: too much shared memory."""
     if program.shared_bytes > SHARED_BYTES:
         raise UsageError(
             f"{entry} needs {program.shared_bytes} bytes of shared memory; a block has at most "
@@ -27,7 +27,7 @@ def group_kernel(program: Program, entry: str) -> Kernel:
         )
     launch = Launch(
         grid=(1, 1, 1), block=(program.threads, 1, 1), shared_bytes=program.shared_bytes,
-        parameters=bytes(8), pointers=((0, 0),), buffers=((0, program.image_bytes),),
+        parameters=bytes(8), pointers=((0, 0),), buffers=((0, program.image_bytes),), batched=True,
     )  # fmt: skip
     return Kernel(entry=entry, image_bytes=program.image_bytes, warps_per_block=1, launch=launch)
 
@@ -45,13 +45,17 @@ def group_text(program: Program, kernel: Kernel) -> str:
         ),
         f".visible .entry {kernel.entry}(.param .u64 image)",
         "{",
-        "    .reg .b32 %lane, %thread;",
-        "    .reg .b64 %image_generic, %image, %shared, %shared_generic;",
+        "    .reg .b32 %lane, %thread, %block;",
+        "    .reg .b64 %image_generic, %image, %shared, %shared_generic, %ahead;",
         *body.declarations(kernel, ""),
         "",
         "    mov.u32 %lane, %laneid;",
         "    mov.u32 %thread, %tid.x;",
         "    ld.param.u64 %image_generic, [image];",
+        "    // each block works on an image of its own",
+        "    mov.u32 %block, %ctaid.x;",
+        f"    mul.wide.u32 %ahead, %block, {kernel.image_bytes};",
+        "    add.u64 %image_generic, %image_generic, %ahead;",
         *body.zero(),
         "    cvta.to.global.u64 %image, %image_generic;",
         "    mov.u64 %shared, dynamic_memory;",

@@ -30,9 +30,17 @@ Numbers = NDArray[np.int64]
 class Multiplication(Protocol):
     """What a warpgroup computes at a wait."""
 
-    shape: str  # with the type of D
-    d: tuple[str, ...]
-    a: tuple[str, ...]  # registers of A and of metadata; none of an A in shared memory
+    @property
+    def shape(self) -> str:
+        """Its shape, with the type of D."""
+
+    @property
+    def d(self) -> tuple[str, ...]:
+        """Registers of D."""
+
+    @property
+    def a(self) -> tuple[str, ...]:
+        """Registers of A, if it has them, and of metadata."""
 
     def compute(
         self, warps: WarpState, begun: "Begun", here: NDArray[np.bool_],

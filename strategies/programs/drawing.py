@@ -107,7 +107,8 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     # form of the focus is in every program, its features are where they are possible together. If
     # `forms` has loads and stores of wmma only, every multiplication may be used. UsageError says
     # that the form of the focus, or every other one, does not exist.
-    if (focus.form or forms[0]).warps > 1:
+    about = focus.form or next(iter(forms), None)
+    if about is not None and about.warps > 1 and Has.LANES_ALONE not in focus.features:
         return _Drawn(lambda data: group_program(data, focus, forms, module))
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):

@@ -49,6 +49,9 @@ _CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
 _OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
 _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _MOST_PASSES = 8
+_MOST_COLUMNS = 1280
+"""Columns of D that are computed, all turns and multiplications together: an oracle takes a second
+for 8 images of so many (2026-11)."""
 
 
 @dataclass
@@ -80,6 +83,8 @@ class _GroupBuilder:
     registers: int = 0
     shared: int = 0
     words: int = 0
+    columns: int = 0  # of D's that are computed
+    turns: int = 1  # of what is drawn now
 
     def dice(self) -> Dice:
         """Draw the digits of a group of decisions."""
@@ -128,15 +133,13 @@ def group_program(
     parts: list[_Draft] = []
     for _ in range(1 + dice.once_in(3)):
         dice, builder.here = builder.dice(), []
-        kind = dice.below(4)
-        _events(builder, _EVENTS[dice.below(len(_EVENTS))], loops=kind > 0)
-        if kind == 0:
-            parts += builder.here
-        else:
-            count: Uniform = _COUNTS[dice.below(len(_COUNTS))]
-            if kind == 1:
-                count = Word(place=builder.word(), mask=_MASK)
-            parts.append(_LoopDraft(count, builder.here))
+        kind, number = dice.below(4), dice.one_of(_EVENTS)
+        count: Uniform = dice.one_of(_COUNTS)
+        if kind == 1:
+            count = Word(place=builder.word(), mask=_MASK)
+        builder.turns = 1 if kind == 0 else _MASK if isinstance(count, Word) else count
+        _events(builder, number, loops=kind > 0)
+        parts += builder.here if kind == 0 else [_LoopDraft(count, builder.here)]
     ordered: list[Step] = [_sync("proxy_fence"), Barrier()]
     drafts: list[_Draft] = [
         *builder.before,
@@ -319,6 +322,10 @@ def _multiply(builder: _GroupBuilder, dice: Dice) -> None:
         dice = builder.dice()
         name = dice.one_of([*builder.d])
         form = builder.d[name]
+        columns = form.shape.n * builder.turns
+        if builder.columns and builder.columns + columns > _MOST_COLUMNS:
+            return
+        builder.columns += columns
         a, a_tile = "", None
         if dice.below(2):
             a = _a_registers(builder, name, dice)
