@@ -257,7 +257,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 8  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
+GENERATOR_VERSION = 9  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40

@@ -51,7 +51,7 @@ def mma(
     Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     d = multiply(lookup.mma_form(opcode), a, b, c, model=model_of(target, model))
-    return d if d.ndim != 3 else in_order(d, (0, 1, 2))
+    return d if d.ndim != 3 or d.flags.c_contiguous else in_order(d, (0, 1, 2))
 
 
 def multiply(
