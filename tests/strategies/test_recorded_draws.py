@@ -18,7 +18,6 @@ from strategies import instructions, programs
 from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import (
-    Speed,
     campaign_rounds,
     round_batches,
     selected_forms,
@@ -61,9 +60,7 @@ def digest(parts: Iterable[bytes]) -> str:
 def test_rounds_of_programs_and_their_images_are_those_of_their_version(target: str) -> None:
     version = VERSIONS[target]
     forms = selected_forms(Selection(), target=target, version=version)
-    rounds = campaign_rounds(
-        forms, target=target, version=version, seed=33, speed=Speed.INTERPRETED
-    )
+    rounds = campaign_rounds(forms, target=target, version=version, seed=33)
 
     def parts() -> Iterable[bytes]:
         for batches in islice(rounds, ROUNDS):
