@@ -32,8 +32,8 @@ from fuzz.diagnosis.experiments import (
     wrong_copy,
     wrong_product,
 )
+from fuzz.diagnosis.multiplications import wrong_multiplication
 from fuzz.diagnosis.scalar import wrong_code
-from fuzz.diagnosis.warpgroups import wrong_multiplication
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, maker_of, trace
 from oracle.isa.forms import LANES, Form, Format

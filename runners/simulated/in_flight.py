@@ -43,7 +43,7 @@ class Multiplication(Protocol):
         """Registers of A, if it has them, and of metadata."""
 
     def compute(
-        self, warps: WarpState, begun: "Begun", here: NDArray[np.bool_],
+        self, warps: WarpState, begun: "InQueue", here: NDArray[np.bool_],
         saved: Callable[[str], Values],
     ) -> list[Values]:  # fmt: skip
         """Return the registers of D behind it; `saved` returns what a register holds."""
@@ -60,7 +60,7 @@ class _Held:
 
 
 @dataclass(eq=False)
-class Begun:
+class InQueue:
     """A multiplication in flight, for warps of the launch."""
 
     product: Multiplication
@@ -80,8 +80,8 @@ class Queue:
         self.fences, self.groups = np.zeros((2, self.size), np.int64)
         self.acting: Numbers | None = None  # warps that execute; None: all
         self.lenient = False
-        self.begun: list[Begun] = []
-        self.now: Begun | None = None  # what begins
+        self.begun: list[InQueue] = []
+        self.now: InQueue | None = None  # what begins
         self.held: dict[str, _Held] = {}
         self._shapes: dict[Any, int] = {}
         self._marks: dict[int, tuple[NDArray[np.int8], Numbers, NDArray[np.int16]]] = {}
@@ -117,7 +117,7 @@ class Queue:
         )  # fmt: skip
         return next(lines, 0)
 
-    def begin(self, begun: Begun, those: Numbers) -> None:
+    def begin(self, begun: InQueue, those: Numbers) -> None:
         """Put a multiplication into the queue."""
         product, fences = begun.product, self.fences[those]
         shape = self._shapes.setdefault((product.shape, product.d), len(self._shapes))
@@ -179,7 +179,7 @@ class Queue:
                 self._finish(one, ready)
         self.begun = [one for one in self.begun if (one.group > -2).any()]
 
-    def _finish(self, one: Begun, ready: Numbers) -> None:
+    def _finish(self, one: InQueue, ready: Numbers) -> None:
         warps, alive = self._warps, self._warps.indices
         here = np.isin(alive, ready)
         words = one.product.compute(warps, one, here, lambda key: self.held[key].saved[:, alive])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.access import Form, corrupted
-from runners.simulated.in_flight import Begun, Numbers, Queue, queue_of
+from runners.simulated.in_flight import InQueue, Numbers, Queue, queue_of
 from runners.simulated.matrices import indices_of, multiply_sparse
 from runners.simulated.operands import OperandReader, Source
 from runners.simulated.products import ProductTypes, multiply_on
@@ -197,7 +197,7 @@ class _Product:
                 refuse(TrapKind.DIVERGENT, 0, said, tuple(those.tolist()))
         group = np.full(queue.size, -2)
         group[those] = -1
-        begun = Begun(self, group, starts, adds, warps.line)
+        begun = InQueue(self, group, starts, adds, warps.line)
         queue.begin(begun, those)
         # Bytes that are nowhere, or that nobody wrote, are refused where they are named.
         queue.now = begun
@@ -206,7 +206,9 @@ class _Product:
         finally:
             queue.now = None
 
-    def _tiles(self, warps: WarpState, begun: Begun, here: NDArray[np.bool_]) -> dict[str, Values]:
+    def _tiles(
+        self, warps: WarpState, begun: InQueue, here: NDArray[np.bool_]
+    ) -> dict[str, Values]:
         alive = warps.indices
         rank = alive % warps.per_block % _WARPS
         mask = None if here.all() else here[None]
@@ -218,7 +220,7 @@ class _Product:
         }  # fmt: skip
 
     def compute(
-        self, warps: WarpState, begun: Begun, here: NDArray[np.bool_],
+        self, warps: WarpState, begun: InQueue, here: NDArray[np.bool_],
         saved: Callable[[str], Values],
     ) -> list[Values]:  # fmt: skip
         """Return the registers of D behind it."""
