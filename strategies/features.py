@@ -292,21 +292,18 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
             yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
-        case Scalar(action="pack_registers"):
-            yield Has.PACKED
         case Scalar():
-            pass
+            yield from _those({Has.PACKED: step.action == "pack_registers"})
         case LaneCode():
             yield from _of_lane_code(step)
         case PlainAccess():
             yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
             yield from _those({Has.STORE_BY_LANE: step.lanes != program.threads})
-        case Copy():
-            yield Has.COPY
         case AsyncProduct():
             yield from of_form(step.form)
-        case Barrier() | WarpgroupSync():
-            yield from _those({Has.BARRIER: isinstance(step, Barrier)})
+        case Copy() | Barrier() | WarpgroupSync():
+            found = {Has.COPY: isinstance(step, Copy), Has.BARRIER: isinstance(step, Barrier)}
+            yield from _those(found)
         case Branch(condition=condition):
             yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
             yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT

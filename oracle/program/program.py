@@ -2,8 +2,7 @@
 
 An *image* is the global buffers, back to back, each at a multiple of its alignment, the whole
 rounded up to 256 bytes; shared buffers lie so in memory of the warp's own, undefined at first.
-A batch of images is uint8 (count, image_bytes), one warp a row. All four warps of a warpgroup take
-all steps; its shared buffers lie at multiples of 1024 bytes.
+A batch of images is uint8 (count, image_bytes), one warp, or warpgroup, a row.
 """
 
 from __future__ import annotations

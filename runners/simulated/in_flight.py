@@ -14,8 +14,10 @@ from runners.simulated.syntax import TrapKind, refuse
 from runners.simulated.warps import (
     DTYPES,
     GARBAGE,
+    LANE_NUMBERS,
     LANES,
     Key,
+    Mask,
     RegisterFile,
     Values,
     WarpState,
@@ -25,6 +27,17 @@ from runners.simulated.warps import (
 
 Numbers = NDArray[np.int64]
 """(warps of the launch,), or the numbers of some of them."""
+
+
+PLACES = LANES + 1
+"""Numbers of a warp: one a thread, and one for what a warp does as a whole, of which nobody says
+which thread reads or writes what (PTX ISA 9.7.14.4, 9.7.14.5: loads and stores of matrices)."""
+
+
+def threads_of(warps: WarpState) -> Numbers:
+    """Return (32, warps) numbers of threads."""
+    found: Numbers = LANE_NUMBERS + PLACES * warps.indices
+    return found
 
 
 class Multiplication(Protocol):
@@ -229,8 +242,9 @@ class Queue:
         found: NDArray[np.bool_] = written[where] > 0
         return found
 
-    def proxy_fence(self, threads: Numbers) -> None:
+    def proxy_fence(self, warps: WarpState, mask: Mask) -> None:
         """Take note that threads order what they wrote before what the async proxy does."""
+        threads = threads_of(warps)[warps.all_of(mask)]
         for written, by, _ in self._marks.values():
             written[(written == 2) & np.isin(by, threads)] = 1
 

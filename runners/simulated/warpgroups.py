@@ -377,7 +377,8 @@ def _wait(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 def _proxy_fence(operands: OperandReader, match: re.Match[str]) -> Operation:
     def run(warps: WarpState, mask: Mask) -> None:
-        warps.memory.proxy_fence(mask)
+        if warps.queue is not None:
+            warps.queue.proxy_fence(warps, mask)
 
     return run
 

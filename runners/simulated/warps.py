@@ -186,9 +186,6 @@ class Memory:
     def synchronised(self, mask: Flags | None, *, waited: bool) -> None:
         """Take note that threads were at a barrier of their block, and whether they waited."""
 
-    def proxy_fence(self, mask: Flags | None) -> None:
-        """Take note that threads order what they wrote before what the async proxy does."""
-
     def places(
         self, space: Space, address: Addresses, width: int, owners: Owners, mask: Flags | None,
         writes: bool,
@@ -382,9 +379,8 @@ class WarpState:
         self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
         self.sms, self.slots = self.sms[kept], self.slots[kept]
-        held = type(self.registers)()
-        for name, value in self.registers.items():
-            dict.__setitem__(held, name, value if value.shape[1] == 1 else value[:, kept])
+        held, old = type(self.registers)(), self.registers.items()
+        dict.update(held, {name: v if v.shape[1] == 1 else v[:, kept] for name, v in old})
         held.__dict__ |= vars(self.registers)
         self.registers = held
 
