@@ -76,7 +76,7 @@ def module_of(
     # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
     # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
     aligned = module.version >= (6, 3)
-    texts, kernels = [opening(target, version)], list[Kernel]()
+    texts, kernels = [opening(target, version)], list[K]()
     if any(program.warps > 1 for program in programs.values()):
         texts.append(f"{MEMORY}\n")
     for entry, program in programs.items():
@@ -85,10 +85,6 @@ def module_of(
                 f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits "
                 "and underscores"
             )
-        if program.warps > 1:
-            kernels.append(group_kernel(program, entry))
-            texts.append(group_text(program, kernels[-1]))
-            continue
         kernels.append(kernel := kernel_of(program, entry))
         texts.append(text_of(program, kernel, aligned))
     return KernelModule(
@@ -112,12 +108,16 @@ def warps_of_block(program: Program, entry: str) -> int:
 
 
 def _kernel(program: Program, entry: str) -> Kernel:
+    if program.warps > 1:
+        return group_kernel(program, entry)
     warps, shared = warps_of_block(program, entry), program.shared_bytes
     size = program.image_bytes
     return Kernel(entry=entry, image_bytes=size, warps_per_block=warps, shared_bytes=shared)
 
 
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
+    if program.warps > 1:
+        return group_text(program, kernel)
     body = Body(program, aligned)
     body.write(program.steps)
     lines = [
@@ -190,6 +190,8 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
 
 
 def _single_kernel(program: Program, entry: str) -> Kernel:
+    if program.warps > 1:
+        return group_kernel(program, entry)
     warps_of_block(program, entry)  # raises UsageError where shared memory is too small
     size = program.image_bytes
     launch = Launch(
@@ -203,6 +205,8 @@ def _single_kernel(program: Program, entry: str) -> Kernel:
 
 
 def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
+    if program.warps > 1:
+        return group_text(program, kernel)
     body = Body(program, aligned)
     body.write(program.steps)
     declared = [
