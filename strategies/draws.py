@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -176,6 +176,18 @@ class _Data(ConjectureData):
         if self.length > self.max_length:
             self.mark_overrun()
         return value
+
+
+class Drawn(SearchStrategy[T]):
+    """A strategy of one function; nothing is looked up to put it together."""
+
+    def __init__(self, make: Callable[[ConjectureData], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def do_draw(self, data: ConjectureData) -> T:
+        """Return what the function makes of choices."""
+        return self._make(data)
 
 
 _ATTEMPTS = 1000  # Examples that a strategy may reject before it is said to have none

@@ -8,7 +8,7 @@ words, each a constant further on, a fifteenth of the work. contents.h of the ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, zip_longest
@@ -47,14 +47,18 @@ _OMITTED = st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2)
 _SEEDS = st.integers(0, (1 << 64) - 1)
 
 
-@st.composite
-def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
+def drawn_recipe(
+    draw: Callable[[st.SearchStrategy[Any]], Any], wanted: tuple[ValueClass, ...] = ()
+) -> Recipe:
     """Draw a recipe; it shrinks towards all classes and a small seed."""
     # Those that are wanted come first; the others in the order of `ValueClass`.
     omitted = draw(_OMITTED)
     others = (one for one in ValueClass if one not in wanted and one not in omitted)
     classes = (*dict.fromkeys(wanted), *others)
     return Recipe(classes=classes, seed=draw(_SEEDS))
+
+
+recipes = st.composite(drawn_recipe)
 
 
 _APART = {

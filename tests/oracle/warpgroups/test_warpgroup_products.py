@@ -7,6 +7,7 @@ import pytest
 from one_block import dot, holder, nibble_at
 
 import oracle
+from oracle import layouts
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import form_of, warpgroup_forms
@@ -195,3 +196,24 @@ def test_the_model_lies_within_what_the_isa_permits(form: Form) -> None:
     nan = np.isnan(numbers)
     assert low.shape == numbers.shape
     assert (((low <= numbers) & (numbers <= high)) | (nan & nan_ok)).all()
+
+
+@pytest.mark.parametrize("form", SMALL, ids=name)
+def test_a_in_registers_lies_as_the_page_has_it(form: Form) -> None:
+    """9.7.15.5.1.1 and 9.7.15.6.2: of a sparse A as a dense one of half its columns."""
+    words = RNG.integers(0, 1 << 32, (1, 128, 4), np.uint32)
+    (found,) = layouts.unpack(form, "a", words)
+    bits = form.a_type.bits
+    per = 32 // bits
+    assert found.shape == (64, 16 * per // 2)
+    for thread in range(0, 128, 5):
+        warp, lane = divmod(thread, 32)
+        for register in range(4):
+            for j in range(per):
+                row = 16 * warp + lane // 4 + 8 * (register % 2)
+                column = 4 * per * (register // 2) + per * (lane % 4) + j
+                held = int(words[0, thread, register]) >> bits * j & ((1 << bits) - 1)
+                assert int(found[row, column]) & ((1 << bits) - 1) == held
+    again = np.zeros_like(words)
+    layouts.pack(form, found[None], again, "a")
+    assert (again == words).all()
