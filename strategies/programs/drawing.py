@@ -110,7 +110,7 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     # that the form of the focus, or every other one, does not exist.
     about = focus.form or next(iter(forms), None)
     if about is not None and about.warps > 1 and Has.LANES_ALONE not in focus.features:
-        return _Drawn(lambda data: group_program(data, focus, forms, module))
+        return Drawn(lambda data: group_program(data, focus, forms, module))
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(
