@@ -155,19 +155,37 @@ def element_values(bits: Array, fmt: Format) -> Array:
     return words.view(np.float32)
 
 
+def _met(b: _Operand, rows: Index, scratch: Scratch) -> _Operand:
+    """Return the elements of B that each row of A meets, (K / 2, n, m * tiles)."""
+    depth, m, tiles = rows.shape
+    n = b.values.shape[1]
+    columns = np.arange(n)[:, None, None] * tiles + np.arange(tiles)
+    made = [scratch.array(f"met {one.dtype}", (depth, n, m, tiles), one.dtype) for one in b[:2]]
+    for k, row in enumerate(rows):
+        places = row * (n * tiles) + columns
+        for elements, out in zip(b[:2], made, strict=True):
+            elements.take(places, out=out[k], mode="clip")
+    values, exponents = (one.reshape(depth, n, -1) for one in made)
+    return b._replace(values=values, exponents=exponents, special=np.tile(b.special, m))
+
+
 def _chain(
     a: Array, b: Array, c: Array, rule: TruncatedDot, scratch: Scratch,
-    members: tuple[tuple[int, ...], ...], *, keeps_c: bool,
+    members: tuple[tuple[int, ...], ...], *, keeps_c: bool, rows: Index | None = None,
 ) -> Array:  # fmt: skip
     """Return a @ b + c, the blocks with these ks one after the other, as `dot_product`."""
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(a.shape[2])):
         a = a.T.take(ks, axis=0).T
-        b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        if rows is None:
+            b = b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
+        else:
+            rows = rows.take(ks, axis=0)
     blocks = [slice(*ends) for ends in pairwise(accumulate(map(len, members), initial=0))]
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = _decoded("a", a, (2, 1, 0), rule, scratch)
         right = _decoded("b", b, (1, 2, 0), rule, scratch)
+        right = right if rows is None else _met(right, rows, scratch)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
@@ -393,12 +411,15 @@ def _add_unusual_block(
 
 
 def dot_product(
-    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True
-) -> Array:
+    a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch, keeps_c: bool = True,
+    rows: Index | None = None,
+) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
     `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n).
     `keeps_c`: Whether `c` is needed later; if not, it may become the result.
+    `rows`: The rows of B that those of a sparse A meet, (k, m, tiles). Then `a` and `c` are
+    (m * tiles, 1, k) and (m * tiles, 1, n).
     """
     accumulator = rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)
@@ -406,10 +427,10 @@ def dot_product(
     start = np.zeros_like(c) if last else c
     members = rule.blocks(a.shape[2])
     chains = [members] if rule.sums is None else [(block,) for block in members]
-    d = _chain(a, b, start, rule, scratch, chains[0], keeps_c=keeps_c)
+    d = _chain(a, b, start, rule, scratch, chains[0], keeps_c=keeps_c, rows=rows)
     for blocks in chains[1:]:
         so_far = d.copy()  # working memory that the next block takes
-        d = _chain(a, b, np.zeros_like(c), rule, scratch, blocks, keeps_c=False)
+        d = _chain(a, b, np.zeros_like(c), rule, scratch, blocks, keeps_c=False, rows=rows)
         assert rule.addition is not None
         d = conversions.ieee_sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:

@@ -89,7 +89,7 @@ def chunk_tiles(form: Form) -> int:
 
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True,
+    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
     if not form.a_type.is_float:
@@ -112,7 +112,7 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c)
+    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
     return d.transpose(2, 0, 1)
 
 
@@ -189,14 +189,18 @@ def multiply_into(
     model: Model, scratch: Scratch, metadata: Metadata | None,
 ) -> None:  # fmt: skip
     """Write the registers of A x B + C, (tiles, threads, words); C may be overwritten."""
-    by_rows = metadata is not None and form.a_type.is_float
+    by_rows, rows = metadata is not None and form.a_type.is_float, None
     if metadata is not None and by_rows:
         # Each row of A meets rows of B of its own. A place that is not chosen is no term of the
         # sum: it has no exponent (measured on H200, 2026-11-23).
-        a, b, c = layouts.by_row(a), layouts.met(form, b, *metadata), layouts.by_row(c)
+        a, c = layouts.by_row(a), layouts.by_row(c)
+        if form.a_type.bits == 32:  # metadata without a meaning choose halves of several elements
+            b = layouts.met(form, b, *metadata)
+        else:
+            rows = layouts.rows_met(form, *metadata).T
     elif metadata is not None:
         a = layouts.expanded(form, a, *metadata)
-    made = product(form, a, b, c, model, scratch, keeps_c=False)
+    made = product(form, a, b, c, model, scratch, keeps_c=False, rows=rows)
     made = layouts.of_rows(made, form.shape.m) if by_rows else made
     layouts.pack(form, made, d, scratch=scratch)
 
