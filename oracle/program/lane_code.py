@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -450,12 +450,15 @@ def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask
     return active
 
 
+@lru_cache(maxsize=4096)
+def _constant(kind: str, number: int, shape: tuple[int, ...]) -> Lanes:
+    return np.broadcast_to(CLASSES[kind](number), shape)
+
+
 def _take_assign(state: _LaneState, one: Assign, active: Mask) -> None:
     row = row_of(one)
     sources = [
-        np.broadcast_to(CLASSES[kind](source), state.shape)
-        if isinstance(source, int)
-        else state.registers[source]
+        _constant(kind, source, state.shape) if isinstance(source, int) else state.registers[source]
         for source, kind in zip(one.sources, row.sources, strict=True)
     ]
     if row.carry_in:
@@ -527,7 +530,9 @@ def _write_nans(state: _LaneState, name: str, fmt: str, value: Lanes, mask: Mask
     if fmt:
         kind = FORMATS[fmt.removesuffix("x2")]
         nan = is_nan(np.ascontiguousarray(value).view(kind.raw), kind)
-        made = mask & nan.reshape(*value.shape, -1).any(axis=-1)
+        if nan.shape != mask.shape:
+            nan = np.logical_or.reduce(nan.reshape(*mask.shape, -1), axis=-1)
+        made = mask & nan
     held, lanes = state.nans.pop(name, (fmt, np.zeros_like(mask)))
     kept = lanes & ~mask
     if made.any() and held != fmt:
