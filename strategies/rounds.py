@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import INSTRUCTIONS, is_available
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
@@ -310,7 +310,7 @@ class ProgramCoverage(Coverage):
 
 @cache
 def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
+    possible = possible_features(INSTRUCTIONS[mnemonic].forms[0])
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 
 
@@ -348,7 +348,7 @@ def _lane_programs(forms: Sequence[Form], number: int) -> int:
     In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
     """
     most = LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
-    return most if len({form.mnemonic for form in forms}) > 1 else 0
+    return most if len({form.mnemonic for form in forms if form.warps == 1}) > 1 else 0
 
 
 def programs_of_round(forms: Sequence[Form], number: int) -> int:
