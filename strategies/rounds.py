@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import INSTRUCTIONS, is_available
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
@@ -310,7 +310,7 @@ class ProgramCoverage(Coverage):
 
 @cache
 def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    possible = possible_features(next(form for form in FORMS if form.mnemonic == mnemonic))
+    possible = possible_features(INSTRUCTIONS[mnemonic].forms[0])
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 
 
@@ -332,8 +332,8 @@ _FIRST_IMAGES = 8
 """Images of a program in the first rounds: as long on the simulated device as drawing the program
 (4 ms each, 2026-11)."""
 IMAGES = 256
-"""Most images of a program. Programs find, not images: of 104 identities that campaigns found on an
-H200 nine in ten were seen below image 64, 101 below 256, the others below 1,240 (2026-11-29)."""
+"""Most images of a program. Programs find, not images: of 104 identities of campaigns on an H200 91
+were first seen in an image below 64, 101 below 256, the others below 1,240 (2026-11-29)."""
 _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; one program in a hundred has
 images of 100 KiB and more (2026-11)."""
@@ -348,7 +348,7 @@ def _lane_programs(forms: Sequence[Form], number: int) -> int:
     In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
     """
     most = LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
-    return most if len({form.mnemonic for form in forms}) > 1 else 0
+    return most if len({form.mnemonic for form in forms if form.warps == 1}) > 1 else 0
 
 
 def programs_of_round(forms: Sequence[Form], number: int) -> int:

@@ -13,10 +13,10 @@ from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
-from oracle.isa.forms import FORMATS, LANES, Form, Format
+from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import Model, model_for
-from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
+from oracle.program.lane_code import LaneCode, may_be_open
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import (
@@ -29,6 +29,7 @@ from oracle.program.program import (
     writable,
 )
 from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
+from oracle.program.warpgroup import AsyncProduct
 
 EXACT = 0
 """Tag of a byte or an element whose bits are known."""
@@ -155,13 +156,48 @@ class BoundedWarps(Warps):
     def multiply_registers(
         self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
     ) -> Planes:
-        form, exact = step.form, super().multiply_registers(step, a, b, c, e)["bits"]
-        a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
+        form, exact = step.form, super().multiply_registers(step, a, b, c, e)
+        given = zip("abc", map(self.by_warp, (a, b, c)), strict=True)
+        matrices = tuple(self._elements(form, *one) for one in given)
+        metadata = None if e is None else self.by_warp(e)
+        made = self._packed(step, matrices, self.by_warp(exact)["bits"], metadata)
+        return {plane: words.reshape(exact["bits"].shape) for plane, words in made.items()}
+
+    def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
+        form, exact = step.form, super().multiply_async(step, *given)["bits"]
+        of = {use.field: planes for use, planes in zip(step.reads, given, strict=True)}
+        c = _exactly(np.zeros((self.count, form.shape.m, form.shape.n), form.c_type.raw), np.uint8)
+        if "d" in of:
+            c = self._elements(form, "c", of["d"])
+        if isinstance(step.scale_d, Word):
+            added = (self.word(step.scale_d) != 0)[:, None, None]
+            c = {plane: np.where(added, one, one.dtype.type(0)) for plane, one in c.items()}
+        found = {"c": c}
+        for operand, scale in (("a", step.scale_a), ("b", step.scale_b)):
+            if operand in step.tiles:
+                matrix = {plane: self.tile(step, operand, plane) for plane in self.PLANES}
+                words = matrix["tag"].view(f"u{matrix['tag'].dtype.itemsize}")
+                matrix = _filled({**matrix, "tag": gather(words, form.type(operand))})
+            else:
+                matrix = self._elements(form, operand, of[operand])
+            sign = matrix["bits"].dtype.type(1 << form.type(operand).bits - 1 if scale < 0 else 0)
+            matrix["bits"] = matrix["bits"] ^ sign
+            found[operand] = matrix
+        matrices = tuple(found[operand] for operand in "abc")
+        return self._packed(step, matrices, exact, of.get("e"))
+
+    def _packed(
+        self, step: Product | AsyncProduct, matrices: tuple[Planes, ...], exact: NDArray[Any],
+        e: Planes | None,
+    ) -> Planes:  # fmt: skip
+        """Return the registers of D; `matrices` are A, B and C, `exact` the model's registers."""
+        form = step.form
         bits = layouts.unpack(form, "d", exact)
         if e is None:
+            a, b, c = matrices
             found = self._product(form, a, b, c, bits)
         else:
-            found = self._placed_product(step, (a, b, c, {"bits": bits}), e)
+            found = self._placed_product(step, (*matrices, {"bits": bits}), e)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -181,7 +217,9 @@ class BoundedWarps(Warps):
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
 
-    def _placed_product(self, step: Product, matrices: tuple[Planes, ...], e: Planes) -> Planes:
+    def _placed_product(
+        self, step: Product | AsyncProduct, matrices: tuple[Planes, ...], e: Planes
+    ) -> Planes:
         """Return the matrices D of an A that metadata place: unknown where these are unclear."""
         form, selector = step.form, step.selector or 0
         metadata = e["bits"][..., 0]
@@ -226,8 +264,9 @@ class BoundedWarps(Warps):
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
         """Return what lanes compute: unknown where they read what is not exact; note open bits."""
         if source is None:
-            source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
-        bits, unknown = run_lanes(step, source["bits"])
+            none = np.zeros((self.count, self.program.threads, 0), np.uint32)
+            source = _exactly(none, np.uint32)
+        bits, unknown = self.lanes_of(step, source)
         inexact = (source["tag"] != EXACT).any(axis=-1)
         if step.crosses_lanes:
             unknown, inexact = (
