@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from oracle.arithmetic.conversions import Scratch
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, Format, FormatKind, Matrix
-from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, unit_bits
+from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, scale_ids, unit_bits
 
 
 @cache
@@ -104,6 +104,23 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
     return result.reshape(*result.shape[:2], -1).transpose(2, 0, 1)
 
 
+def scales_of(form: Form, words: NDArray[np.uint32], operand: str, selector: int) -> NDArray[Any]:
+    """Return scales of "a", (tiles, 16, scales), or "b", (tiles, scales, 8), of (tiles, 32, 1)."""
+    lane, first = scale_places(form, operand, selector)
+    shifts = np.uint32(8) * np.arange(first, first + form.scales, dtype=np.uint32)
+    found = (words[:, lane] >> shifts).astype(np.uint8)
+    return found if operand == "a" else found.swapaxes(1, 2)
+
+
+def scale_places(form: Form, operand: str, selector: int) -> tuple[NDArray[np.intp], int]:
+    """Return the lane of each row's or column's scales, and the first of their bytes (9.7.14.3)."""
+    ids = scale_ids(form, selector)
+    if operand == "a":
+        row = np.arange(form.shape.m)
+        return 4 * (row % 8) + 2 * ids.thread_a + row // 8, ids.byte_a
+    return 4 * np.arange(form.shape.n) + ids.thread_b, ids.byte_b
+
+
 @cache
 def row_form(form: Form) -> Form:
     """Return the form of a product of one row of A, as `by_row` and `met` give it."""
@@ -114,6 +131,11 @@ def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
     """Return the rows of (tiles, m, columns) as matrices of one row, in the order of `met`."""
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)
+
+
+def scales_by_row(of_a: NDArray[Any], of_b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return scales of the products of one row each, in the order of `by_row`."""
+    return by_row(of_a), np.tile(of_b, (of_a.shape[1], 1, 1))
 
 
 def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
@@ -206,6 +228,8 @@ def _lanes(words: NDArray[np.uint32], type_: Format, scratch: Scratch) -> NDArra
     for part in range(32 // type_.bits):
         np.copyto(elements[:, part], lanes, casting="unsafe")
         lanes >>= np.uint32(type_.bits)
+    if type_.bits < 8:
+        elements &= elements.dtype.type((1 << type_.bits) - 1)
     return elements.reshape(-1, len(words))
 
 

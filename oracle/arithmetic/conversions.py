@@ -314,17 +314,19 @@ def unpacked(bits: Array, name: str) -> Array:
 
 @cache
 def _halves(name: str) -> NDArray[np.uint16]:
-    """Return the f16 pattern of each element of e4m3 or e5m2, uint16 (256,)."""
-    bits = np.arange(256, dtype=np.uint16)
-    if name == "e5m2":
-        return bits << np.uint16(8)  # the first byte of an f16
+    """Return the f16 pattern of each element of a format of at most 8 bits, uint16 (patterns,)."""
     fmt = FORMATS[name]
-    magnitude = bits & np.uint16(0x7F)
-    # As the fields of an f16, those of e4m3 are 2^8 times too small: the biases are 15 and 7.
-    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16) * np.float16(1 << 8)
-    halves = np.where(magnitude == 0x7F, np.uint16(0x7FFF), values.view(np.uint16))
-    signs: NDArray[np.uint16] = (bits & np.uint16(0x80)) << np.uint16(8)
-    return halves | signs
+    bits = np.arange(1 << fmt.bits, dtype=np.uint16)
+    signs: NDArray[np.uint16] = (bits & (fmt.magnitude + 1) != 0) * np.uint16(0x8000)
+    magnitude = (bits & np.uint16(fmt.magnitude)) >> np.uint16(fmt.ignored_bits)
+    # As the fields of an f16, these are too small by a power of two: f16 has a bias of 15.
+    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16)
+    if fmt.has_infinity:  # e5m2, the first byte of an f16
+        return signs | values.view(np.uint16)
+    halves = (values * np.float16(2.0 ** (15 - fmt.bias))).view(np.uint16)
+    if fmt.has_nan:
+        halves = np.where(magnitude == fmt.magnitude, np.uint16(0x7FFF), halves)
+    return signs | halves
 
 
 def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:

@@ -16,6 +16,7 @@ from oracle import layouts
 from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.scaled import scaled_product
 from oracle.errors import UsageError
 from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
@@ -110,11 +111,17 @@ def chunk_tiles(form: Form) -> int:
     return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
 
 
+Scales = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""Scales of rows of A, (tiles, m, scales), and of columns of B, (tiles, scales, n)."""
+
+
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True,
+    *, keeps_c: bool = True, scales: Scales | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
+    if scales is not None:
+        return scaled_product(a, b, c, scales, form.texts["stype"], model.scaled_for(form))
     if not form.a_type.is_float:
         if form.op == "xor":
             # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
@@ -143,6 +150,8 @@ _CHUNKS_OF_ROWS = 4
 """So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
 Metadata = tuple[NDArray[np.uint32], int]
 """Metadata of each lane, (tiles, 32), and the sparsity selector."""
+Scaling = tuple[NDArray[np.uint32], NDArray[np.uint32], int]
+"""Registers with the scales of A and of B, (tiles, 32, 1), and a number of `selectors_of`."""
 Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
 """Registers of A, B and C, (tiles, 32, words)."""
 
@@ -182,15 +191,14 @@ def mma_sp(
 
 def multiply_lanes(
     form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
-    model: Model, metadata: Metadata | None = None,
+    model: Model, metadata: Metadata | None = None, scaling: Scaling | None = None,
 ) -> NDArray[np.uint32]:  # fmt: skip
     """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     size = chunk_tiles(form)
-    by_rows = metadata is not None and form.a_type.is_float
-    if by_rows:
+    if metadata is not None and form.a_type.is_float:
         size = max(1, size // _CHUNKS_OF_ROWS)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
@@ -198,20 +206,38 @@ def multiply_lanes(
             layouts.unpack(form, name, words[part], scratch)
             for name, words in (("a", a), ("b", b), ("c", c))
         )
-        if metadata is not None:
-            chosen = metadata[0][part], metadata[1]
-            if by_rows:
-                # Each row of A meets rows of B of its own. A place that is not chosen is no term of
-                # the sum: it has no exponent (measured on H200, 2026-11-23).
-                right = layouts.met(form, right, *chosen)
-                left, addend = layouts.by_row(left), layouts.by_row(addend)
-            else:
-                left = layouts.expanded(form, left, *chosen)
-        d = product(form, left, right, addend, model, scratch, keeps_c=False)
-        layouts.pack(
-            form, layouts.of_rows(d, form.shape.m) if by_rows else d, result[part], scratch=scratch
-        )
+        chosen = None if metadata is None else (metadata[0][part], metadata[1])
+        scales = None if scaling is None else scales_of(form, scaling, part)
+        d = placed_product(form, left, right, addend, model, scratch, chosen, scales)
+        layouts.pack(form, d, result[part], scratch=scratch)
     return result
+
+
+def scales_of(form: Form, scaling: Scaling, part: slice = slice(None)) -> Scales:
+    """Return the scales that registers of some tiles hold."""
+    of_a, of_b, selector = scaling
+    return (
+        layouts.scales_of(form, of_a[part], "a", selector),
+        layouts.scales_of(form, of_b[part], "b", selector),
+    )
+
+
+def placed_product(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    metadata: Metadata | None = None, scales: Scales | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return what `product` does, of an A that metadata place, if any; C may become the result."""
+    if metadata is not None and not form.a_type.is_float:
+        a = layouts.expanded(form, a, *metadata)
+    elif metadata is not None:
+        # Each row of A meets rows of B of its own. A place that is not chosen is no term of
+        # the sum: it has no exponent (measured on H200, 2026-11-23).
+        b = layouts.met(form, b, *metadata)
+        a, c = layouts.by_row(a), layouts.by_row(c)
+        scales = None if scales is None else layouts.scales_by_row(*scales)
+        d = product(form, a, b, c, model, scratch, keeps_c=False, scales=scales)
+        return layouts.of_rows(d, form.shape.m)
+    return product(form, a, b, c, model, scratch, keeps_c=False, scales=scales)
 
 
 def flat_operands(
@@ -219,6 +245,9 @@ def flat_operands(
     metadata: NDArray[Any] | None = None, selector: int | None = None,
 ) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
     """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    if form.is_scaled:
+        text = "has scales, which stand in no registers here; `oracle.mma_block_scale` takes it"
+        raise UsageError(f"{form.opcode} {text}")
     given = {"a": a, "b": b, "c": c}
     sizes = {name: (LANES, form.words(name)) for name in given}
     registers: list[layouts.Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
@@ -228,15 +257,33 @@ def flat_operands(
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
-        known = lookup.selectors_of(form)
-        whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
-        number = int(selector) if whole else -1  # type: ignore[arg-type]
-        if number not in known:
-            text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-            text += f"{' or '.join(map(str, known))}, and any other is undefined"
-            raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
-        chosen = metadata.reshape(-1, LANES), number
+        chosen = metadata.reshape(-1, LANES), check_selector(form, selector)
     return leading, (left, right, addend), chosen
+
+
+def check_selector(form: Form, selector: object) -> int:
+    """Return a sparsity selector that the ISA defines for a form; else UsageError."""
+    # With scales it has to be 0 (9.7.14.6.1): all lanes hold metadata.
+    known = (0,) if form.is_scaled else lookup.selectors_of(form)
+    if not isinstance(selector, int | np.integer) or isinstance(selector, bool):
+        selector = repr(selector)
+    if selector not in known:
+        text = f"the sparsity selector is {selector!s:.80}; of {form.opcode} it is "
+        text += f"{' or '.join(map(str, known))}, and any other is undefined"
+        raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
+    return int(selector)
+
+
+def chosen_by(
+    step: Product, others: list[NDArray[np.uint32]]
+) -> tuple[Metadata | None, Scaling | None]:
+    """Return metadata and scales of a multiplication, of its registers behind those of C."""
+    form, selector = step.form, step.selector or 0
+    metadata: Metadata | None = None
+    if form.has_metadata:
+        # With scales there is one sparsity selector (9.7.14.6.1).
+        metadata = others[0][..., 0], 0 if form.is_scaled else selector
+    return metadata, (others[-2], others[-1], selector) if form.is_scaled else None
 
 
 Planes = dict[str, NDArray[Any]]
@@ -363,13 +410,16 @@ class Warps:
         return {"bits": multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)}
 
     def multiply_registers(
-        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+        self, step: Product, a: Planes, b: Planes, c: Planes, *others: Planes
     ) -> Planes:
-        """Return the registers of A x B + C; `e` are metadata."""
-        metadata = None if e is None else (e["bits"][..., 0], step.selector or 0)
+        """Return the registers of A x B + C; `others` hold metadata, scales of A, scales of B."""
+        metadata, scaling = chosen_by(step, [one["bits"] for one in others])
         operands = a["bits"], b["bits"], c["bits"]
-        d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
-        return {"bits": d}
+        return {
+            "bits": multiply_lanes(
+                step.form, *operands, model=self.model, metadata=metadata, scaling=scaling
+            )
+        }
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}

@@ -38,6 +38,7 @@ class Rule(StrEnum):
     STRIDE_BELOW_DEFAULT = "stride below default"
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
+    SCALE_IDS = "selectors of scales"
     DEPRECATED = "deprecated"
     PRECISION = "precision"
     """Hardware computes with less than the page promises."""
@@ -103,9 +104,6 @@ def _blank(match: re.Match[str]) -> str:
 
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
-
-_UNJUDGED = re.compile(r"\.(?:kind::\w+|block_scale|scale_vec::\w+)(?=\.|\Z)", re.ASCII)
-"""Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
 Key = tuple[str, ...]
@@ -341,10 +339,7 @@ def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
         what, section = f"{text!r} is a brace", _SYNTAX
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
-    elif head is not None and (
-        head[1].split(".")[0] in lookup.OTHERS
-        or (head[1].startswith("mma.") and _UNJUDGED.search(head[1].removeprefix("mma")))
-    ):
+    elif head is not None and head[1].split(".")[0] in lookup.OTHERS:
         what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
     else:
         return None
@@ -364,7 +359,7 @@ def _explain(instruction: str, module: Module) -> Explanation:
     resolution, reasons, remarks = _judge_opcode(match[1], module)
     form, undefined = resolution.form, list[Reason]()
     if resolution.row is not None:
-        wrong, undefined = _judge_operands(resolution, resolution.row, text[match.end() :])
+        wrong, undefined = _judge_operands(resolution, match[1], text[match.end() :])
         reasons = (*reasons, *wrong)
     if reasons:
         return Explanation(instruction, Verdict.ILLEGAL, reasons, (), form)
@@ -422,12 +417,14 @@ def _judge_opcode(
 
 
 def _judge_operands(
-    resolution: Resolution, row: lookup.Instruction, text: str
+    resolution: Resolution, opcode: str, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    section, operands = row.section, _split(text)
+    assert resolution.row is not None
+    row, operands = resolution.row, _split(text)
+    section = row.section
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = row.operands
+    kinds = row.operands_with({"block_scale": "block_scale" if ".block_scale" in opcode else ""})
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -493,7 +490,17 @@ def _faults(
             if value is None or not 0 <= value <= 3:
                 text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
                 yield Reason(text, section, Rule.SELECTOR)
-        case "to" | "from" | "e":
+        case "ids_a" | "ids_b":
+            # "unsigned 16-bit integer values" (9.7.14.5.14); in registers they are not seen here
+            ids = [one.strip(_SPACES) for one in operand.strip("{}").split(",")]
+            numbers = [_integer(one) for one in ids if not _REGISTER.fullmatch(one)]
+            right = all(one is not None and 0 <= one < 1 << 16 for one in numbers)
+            if not (operand.startswith("{") and len(ids) == 2 and right):
+                text = f"the selectors of scales {operand!r} are no {{byte-id, thread-id}}, "
+                yield Reason(f"{text}unsigned integers of 16 bits", section, Rule.SCALE_IDS)
+        case "to" | "from" | "e" | "sa" | "sb":
+            if kind[0] == "s":  # ptxas takes it as a vector of one register, too (2026-11-29)
+                is_register = _REGISTER.fullmatch(operand.strip("{}" + _SPACES)) is not None
             if not is_register:
                 yield Reason(f"{operand!r} is not the name of a register", section, Rule.REGISTER)
         case _ if not (operand.startswith("{") and operand.endswith("}")):
@@ -550,6 +557,17 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
             yield Reason(text, lookup.METADATA, Rule.SELECTOR)
+    for kind, threads in (("ids_a", lookup.THREADS_A), ("ids_b", lookup.THREADS_B)):
+        if kind in operands:
+            ids = (_integer(one.strip(_SPACES)) for one in operands[kind].strip("{}").split(","))
+            allowed = (lookup.byte_ids(form), threads)
+            for name, one, known in zip(("byte", "thread"), ids, allowed, strict=True):
+                if one is not None and one not in known:
+                    text = (
+                        f"{name}-id-{kind[-1]} {one} is undefined with .scale_vec::{form.scales}X"
+                    )
+                    text += f"; it is {' or '.join(map(str, known))}"
+                    yield Reason(text, lookup.BLOCK_SCALING, Rule.SCALE_IDS)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

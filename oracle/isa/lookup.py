@@ -15,6 +15,8 @@ from oracle.errors import UsageError
 from oracle.isa.forms import LANES, Form, Matrix, Slot, kind_of
 from oracle.isa.targets import Module, PtxVersion
 
+SCALES = ("sa", "ids_a", "sb", "ids_b")
+"""Kinds of the operands that `.block_scale` adds (9.7.14.5.14): scales and their selectors."""
 FRAGMENTS, STORAGE = "9.7.14.4.1", "9.7.14.4.2"
 """Sections of PTX ISA 9.0 on the registers of fragments, and on matrices in memory."""
 
@@ -62,6 +64,8 @@ class IsaNote:
     """Whether it asks for an architecture- or family-specific target of 9.7.14.5.15."""
     also: str = ""
     """A target that a note of these asks for besides."""
+    suffix: str = ""
+    """The suffix that its specific targets have to have, where not every one does."""
 
 
 def _refusal(note: IsaNote, module: Module) -> str | None:
@@ -71,7 +75,8 @@ def _refusal(note: IsaNote, module: Module) -> str | None:
         return f"{note.text} The PTX ISA version here is {version}."
     if note.target is not None and target.number < note.target:
         return f"{note.text} The target here is {target.name}."
-    if note.specific and target.name != note.also and not _has_specific_shapes(module):
+    specific = _has_specific_shapes(module) and note.suffix in ("", target.suffix)
+    if note.specific and target.name != note.also and not specific:
         return f"{note.text} Here: {target.name} and PTX ISA version {version}."
     return None
 
@@ -118,8 +123,9 @@ class Instruction:
     lengths: str = ""
     """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
-    """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e" a
-    register, "selector" a constant; every other is a vector of registers. The first is written."""
+    """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e", "sa",
+    "sb" a register, "selector" a constant, "ids_a" and "ids_b" two; every other is a vector of
+    registers. The first is written. Forms with `.block_scale` have `SCALES` behind these."""
     function: str = ""
     """Name of the function of the package `oracle` that computes it; "" if none does."""
     figures: str = ""
@@ -168,11 +174,15 @@ class Instruction:
         found.pop("aligned")
         return found
 
+    def operands_with(self, texts: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the kinds of operands of a form with these texts in its slots."""
+        return (*self.operands, *(SCALES if texts.get("block_scale") else ()))
+
     def form(self, texts: Mapping[str, str], heading: str = "") -> Form:
         """Return the form with these texts in its slots, documented or not."""
         given = {"sync": "sync", "aligned": "aligned", **texts}
         return Form(
-            mnemonic=self.mnemonic, section=self.section, operands=self.operands,
+            mnemonic=self.mnemonic, section=self.section, operands=self.operands_with(texts),
             opaque=self.opaque, page_family=heading,
             slots=tuple(Slot(name, given.get(name, "")) for name in self.slots),
         )  # fmt: skip
@@ -274,7 +284,7 @@ def forms_by_opcode() -> dict[str, Form]:
     return table
 
 
-_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "popc": "op"}
+_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "stype": "type", "popc": "op"}
 """Slots whose qualifiers keep the order that they have among others."""
 _Spelling = tuple[tuple[str, ...], ...]
 """What stands in slots of each kind, in its order; the kinds in alphabetical order."""
@@ -381,7 +391,7 @@ def chunks_of(form: Form) -> tuple[int, ...]:
         return ()
     if form.a_type.name == "tf32":
         return 0b0100, 0b1110  # of the halves of a word
-    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits == 8):
+    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits <= 8):
         return _ORDERED
     return tuple(pair for pair in range(16) if pair >> 2 != pair & 3)
 
@@ -398,9 +408,63 @@ def metadata_lanes(form: Form) -> int:
     return form.shape.m * units * 2 // (LANES // 4 * 32)
 
 
+BLOCK_SCALING = "9.7.14.3"
+"""Section on scales and their selectors."""
+
+
+class ScaleIds(NamedTuple):
+    """Which byte of the scales' registers, and which lanes of each four, hold scales (9.7.14.3)."""
+
+    byte_a: int
+    thread_a: int
+    byte_b: int
+    thread_b: int
+
+
+THREADS_A, THREADS_B = range(2), range(4)
+"""Values of thread-id-a (of pairs of lanes) and thread-id-b (9.7.14.3, table 37)."""
+
+
+def byte_ids(form: Form) -> Sequence[int]:
+    """Return the values of byte-id-a and byte-id-b (9.7.14.3, table 37)."""
+    return range(0, 4, form.scales)
+
+
+def scale_ids(form: Form, selector: int) -> ScaleIds:
+    """Return what a selector of `selectors_of` stands for, of a form with scales."""
+    found = []
+    for known in (THREADS_B, byte_ids(form), THREADS_A, byte_ids(form)):
+        selector, at = divmod(selector, len(known))
+        found.append(known[at])
+    return ScaleIds(*found[::-1])
+
+
 def selectors_of(form: Form) -> Sequence[int]:
-    """Return the selectors that the ISA defines for a form (it takes 0 to 3, 9.7.14.6.3); or ()."""
+    """Return numbers for what the ISA lets constants of a form choose; () where it has none.
+
+    That is the sparsity selector (9.7.14.6.3), or the `scale_ids`; with scales the former is 0.
+    """
+    if form.is_scaled:
+        return range(len(THREADS_A) * len(THREADS_B) * len(byte_ids(form)) ** 2)
     return range(4 // metadata_lanes(form)) if form.has_metadata else ()
+
+
+def selector_of(form: Form, ids: ScaleIds) -> int | None:
+    """Return the number for which `scale_ids` returns these; None if the ISA defines none."""
+    return next((one for one in selectors_of(form) if scale_ids(form, one) == ids), None)
+
+
+def ptx_operands(form: Form, vectors: Sequence[str], selector: int | None) -> list[str]:
+    """Return the operands of a multiplication as PTX has them, of its vectors in order."""
+    texts = dict(zip(form.vectors, vectors, strict=True))
+    texts |= {name: texts[name].strip("{}") for name in ("e", "sa", "sb") if name in texts}
+    if form.is_scaled:
+        ids = scale_ids(form, selector or 0)
+        texts |= {"ids_a": f"{{{ids.byte_a}, {ids.thread_a}}}", "selector": "0"}
+        texts |= {"ids_b": f"{{{ids.byte_b}, {ids.thread_b}}}"}
+    elif selector is not None:
+        texts["selector"] = f"{selector}"
+    return [texts[kind] for kind in form.operands]
 
 
 def index_bit(form: Form, selector: int, row: int, unit: int) -> int:

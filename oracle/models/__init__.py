@@ -32,6 +32,7 @@ from oracle.models.figures import Figure as Figure
 from oracle.models.figures import Model as Model
 from oracle.models.figures import NanRule as NanRule
 from oracle.models.figures import ScalarDot as ScalarDot
+from oracle.models.figures import ScaledDot as ScaledDot
 from oracle.models.figures import TruncatedDot as TruncatedDot
 from oracle.models.figures import Unit as Unit
 from oracle.models.figures import figures_in as figures_in
