@@ -161,6 +161,9 @@ class Has:
     SELECTOR = _program("sparsity selector above 0", opaque=False, operand="selector")
     METADATA_SET = _program("metadata in registers that are set", opaque=False, operand="e")
     OVER_METADATA = _program("d in the register of the metadata", opaque=False, operand="e")
+    SCALE_IDS = _program("selectors of scales above 0", opaque=False, operand="sa")
+    SCALES_SET = _program("scales in registers that are set", opaque=False, operand="sa")
+    OVER_SCALES = _program("d in a register of scales", opaque=False, operand="sa")
     ROWS_REPEATED = _program(f"{ROW_STORES[0]} repeats a register", opaque=False)
     MOVED_IN_PLACE = _program(f"{MOVES[0]} into its source", opaque=False)
     LOOP_CONSTANT = _program("loop with a constant count")
@@ -238,6 +241,7 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
         for feature in FEATURES.values()
         if feature.opaque in (None, opaque)
         and feature.operand in ("", *form.operands)
+        and not (form.is_scaled and feature is Has.SELECTOR)  # which is 0 there
         and feature not in others
     )
 
@@ -359,12 +363,14 @@ def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
     way, over = way_of(d, c, program.shared_banks), d.name in (a.name, b.name)
-    metadata = [one for use in step.uses[4:] for one in use.registers]
+    others = {use.field: use.registers for use in step.uses[4:]}
+    scales = {*others.get("sa", ()), *others.get("sb", ())}
     a_with_b = {one.bank for one in a.registers} & {one.bank for one in b.registers}
     return _those(
         {
-            Has.SELECTOR: bool(step.selector),
-            Has.OVER_METADATA: not {*d.registers}.isdisjoint(metadata),
+            (Has.SCALE_IDS if step.form.is_scaled else Has.SELECTOR): bool(step.selector),
+            Has.OVER_METADATA: not {*d.registers}.isdisjoint(others.get("e", ())),
+            Has.OVER_SCALES: not scales.isdisjoint(d.registers),
             Has.IN_PLACE_REGISTERS: d.name == c.name,
             Has.C_ORDER: way in _ORDERS,
             Has.C_PART: way is Way.PART,
@@ -454,6 +460,9 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             multiplicands = (*sources["a"], *sources["b"])
             found = {
                 Has.METADATA_SET: any(one.sets is not None for one in sources.get("e", ())),
+                Has.SCALES_SET: any(
+                    one.sets is not None for name in ("sa", "sb") for one in sources.get(name, ())
+                ),
                 Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
                 Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
                 Has.LANES_BEFORE: bool(code),

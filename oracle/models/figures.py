@@ -414,7 +414,7 @@ class Model:
 
     def find_dot(self, form: Form) -> TruncatedDot | None:
         """Return what `dot_for` does, or None where the model has nothing."""
-        return self._serving(self.dots, form)
+        return None if form.is_scaled else self._serving(self.dots, form)
 
     def scaled_for(self, form: Form) -> ScaledDot:
         """Return the figures of a form with scaled blocks, or raise UsageError."""
@@ -426,7 +426,9 @@ class Model:
         Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
         what this one does lies within the bounds of the ISA, and no more is known.
         """
-        row = self.find_dot(form) or self.scalar_for(form)
+        row: DotUnit | None = self.find_dot(form) or self.scalar_for(form)
+        if form.is_scaled:
+            row = self._serving(self.scaled, form)
         if row is None or row.compilers is None:
             return "all"
         is_known = self.compiler is None or is_among(self.compiler, row.compilers)

@@ -209,6 +209,8 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
         found[operand] = value or _loaded(builder, holds, operand, dice, form.type(operand).name)
     if "e" in form.operands:
         found["e"] = _metadata(builder, form, builder.dice())
+    if form.is_scaled:
+        found |= {name: _scales(builder, form, name, builder.dice()) for name in ("sa", "sb")}
     taken, holds = {value.name for value in found.values()}, operand_of(form, "c")
     there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
@@ -259,6 +261,23 @@ def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     return accesses.load_registers(builder, holds, "e", dice)
 
 
+def _scales(builder: Builder, form: Form, operand: str, dice: Dice) -> LiveValue:
+    """Load or choose scales, or set them to a number: all alike, or a byte for each selector."""
+    holds = operand_of(form, operand)
+    again = [value for value in builder.scope.like(holds) if operand in value.used]
+    asked = builder.take(Has.SCALES_SET)
+    if (dice.once_in(4) or asked) and builder.only_ptx:
+        name, one = builder.name("s"), 0x38 if form.texts["stype"] == "ue4m3" else 0x7F
+        chosen = [one] * 4 if dice.once_in(2) else [one + dice.below(8) - 4 for _ in range(4)]
+        constant = int.from_bytes(bytes(chosen), "little")
+        builder.add(set_registers(destination=name, count=1, constant=constant))
+        # Another form may read it as another format, so that it is offered to none.
+        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
+    if again and dice.once_in(2):
+        return again[-1]
+    return accesses.load_registers(builder, holds, operand, dice)
+
+
 def _from_d(
     builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
 ) -> LiveValue | None:
@@ -307,7 +326,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     fields["d"] = name or builder.name("d")
     known = selectors_of(form)
     if known:
-        above = builder.take(Has.SELECTOR) and len(known) > 1
+        feature = Has.SCALE_IDS if form.is_scaled else Has.SELECTOR
+        above = builder.take(feature) and len(known) > 1
         fields["selector"] = dice.one_of(known[1:] if above else known)
     builder.add(Op.of(form, **fields))
     if not form.opaque:
@@ -376,7 +396,7 @@ _TRIED = 4  # Ways of one kind that are tried until one leaves a defined program
 
 SHARING = (
     Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
-    Has.OVER_METADATA, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
+    Has.OVER_METADATA, Has.OVER_SCALES, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
     Has.MOVED_IN_PLACE,
 )  # fmt: skip
 _NOT_SHARED = frozenset(
@@ -504,11 +524,14 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
     d, a, b, c = (uses[name] for name in "dabc")
     bank = fresh_bank(program, "d")
     own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
-    metadata = [register for use in step.uses[4:] for register in use.registers]
-    # A D of which one register holds the metadata before.
+    # A D of which one register holds metadata, or scales, before.
     over_metadata = [
-        (Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :]))
-        for place in ((0, len(own) - 1) if metadata else ())
+        (
+            Has.OVER_METADATA if use.field == "e" else Has.OVER_SCALES,
+            (*own[:place], *use.registers, *own[place + 1 :]),
+        )
+        for use in step.uses[4:]
+        for place in (0, len(own) - 1)
     ]
     for feature, vector in (*_destinations(own, a, b, c, dice), *over_metadata):
         if text_of(vector) != text_of(d.registers):
