@@ -29,6 +29,7 @@ from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Op, Step
+from runners.allocation import keep_memory
 from runners.emission import emit, emit_all
 from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
@@ -138,6 +139,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
     parser.add_argument("--target", default="sm_90", help="the simulated device")
     given = parser.parse_args()
+    keep_memory()  # as a campaign's workers do
     device = SimulatedDevice(given.target)
     rng = np.random.default_rng(0)
     first: dict[int, float] = {}

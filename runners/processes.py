@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oracle.errors import InfrastructureError, UsageError
+from runners.allocation import keep_memory
 from runners.protocol import Trouble
 
 OUTPUT_LIMIT = 64 << 20
@@ -583,6 +584,7 @@ def _begin(begin: Callable[..., None] | None, given: tuple[object, ...]) -> None
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None
+    keep_memory()
 
     def end_with_the_parent() -> None:
         # Who waits for its next task waits for ever: each process holds both ends of the queues.

@@ -7,7 +7,6 @@ of shared memory, a file without a name.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import mmap
 import os
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from runners.allocation import keep_memory
 from runners.processes import NoAnswerError, SupervisedChild, helper, helper_environment
 from runners.protocol import ClosedAtTheEnd, Trouble
 
@@ -430,9 +430,6 @@ _GARBAGE = 100_000
 time of drawing programs (2026-11). They take some 20 MB."""
 _HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
 _EXAMINER_NICENESS = 5  # of the examiner: a third of a core beside a worker (sched(7): 1.25 a step)
-_MALLOPT = {-3: 32 << 20, -1: 128 << 20}
-"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (malloc.h), in bytes: by default glibc gets every array of
-128 KiB from the system and gives it back, a quarter of a worker's time (2026-11-21)."""
 
 
 def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
@@ -475,14 +472,6 @@ def serve(line: Connection[Any, Any], rows: int, row: int) -> None:
             line.send(Broken.of(error))
 
 
-def _keep_memory() -> None:
-    """Have the C library keep what arrays give back, to use it again."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-    if mallopt is not None:
-        for parameter, value in _MALLOPT.items():
-            mallopt(parameter, value)
-
-
 def _end(number: int, frame: FrameType | None) -> None:
     """End in order: what is open is closed on the way out."""
     signal.signal(number, signal.SIG_IGN)
@@ -495,7 +484,7 @@ def main(arguments: list[str]) -> None:
     # An interrupt from the terminal goes to every process; the coordinator says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    _keep_memory()
+    keep_memory()
     if row == rows - 1:
         # The examiner: where all cores are taken, rounds go on.
         os.nice(_EXAMINER_NICENESS)

@@ -27,7 +27,6 @@ _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
 _ONE = 0x3FF0_0000_0000_0000
 _HALF = 1022 << 52
 """Exponent field of numbers in [0.5, 1)."""
-_LARGEST_FINITE = np.uint64(0x7FEF_FFFF_FFFF_FFFF)
 _ABSENT = -10_000
 """Exponent of zero: below that of every product and addend."""
 _LEAST_FRAME = -1300
@@ -40,8 +39,6 @@ _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
 _BLOCK = 1 << 16
 """Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
-_SLOW_BLOCK = 1 << 14
-"""Elements of C that take a step together in a slow way, whose arrays are more."""
 _MANY = 2
 """A tile with more than one unusual element in so many goes a slow way as a whole (2026-11-29)."""
 _LOWER = 0 if sys.byteorder == "little" else 1
@@ -131,41 +128,29 @@ def _finite(
     np.maximum(frame, _LEAST_FRAME, out=frame)
     product, error = two_product(a, b)
     exponent -= frame
-    if exponent.any():
-        scale = _power(np.maximum(exponent, -_SPAN - 100, out=exponent))
-        product *= scale
-        error *= scale
+    scale = _power(np.maximum(exponent, -_SPAN - 100, out=exponent))
+    product *= scale
+    error *= scale
     np.subtract(addend_exponent, frame, out=exponent)
     scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
     scaled *= addend
-    # Two doubles whose rounded sum is that of all three (Boldo, Melquiond 2008, fig. 3).
-    upper, lower = two_sum(scaled, error)
-    head, rest = two_sum(product, upper)
-    tail = odd_sum(lower, rest)
-    total = conversions.rounded_sum(head, tail, rounding)
-    # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
-    near = np.minimum(frame, 1000)
-    np.maximum(near, -1000, out=near)
-    result = _power(near)
-    result *= total
-    np.subtract(frame, near, out=near)
-    if near.any():
-        result *= _power(np.minimum(near, 1000, out=near))
+    arrays = [product, error, *np.empty((3, *frame.shape))]
+    total = _add(scaled, rounding, arrays)
+    result = np.ldexp(total, frame)
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
     out: Bits = result.view(np.uint64)
-    small = np.abs(result) <= 2.0**-1022
-    if small.any():
-        at = np.nonzero(small)
-        out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
-        at = np.nonzero((head == 0.0) & (tail == 0.0))
-        x, y, z = (pattern[at] & _SIGN for pattern in np.broadcast_arrays(a.bits, b.bits, c))
+    small = np.flatnonzero(np.abs(result) <= 2.0**-1022)
+    if small.size:
+        head, lower, rest = (part.take(small) for part in (arrays[2], scaled, error))
+        tail = odd_sum(lower, rest)
+        out.put(small, _subnormal(head, tail, frame.take(small), rounding))
+        zero = np.unravel_index(small[(head == 0.0) & (tail == 0.0)], c.shape)
+        x, y, z = (pattern[zero] & _SIGN for pattern in np.broadcast_arrays(a.bits, b.bits, c))
         # Exact zeros have the sign of IEEE 754-2019, 6.3.
-        out[at] = np.where(x ^ y == z, z, _SIGN if rounding == "rm" else np.uint64(0))
-    if rounding != "rn":
-        over = np.isinf(result)
-        if over.any():
-            kept = over & ~_away(np.signbit(total), rounding)
-            out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
+        out[zero] = np.where(x ^ y == z, z, _SIGN if rounding == "rm" else np.uint64(0))
+    if rounding != "rn":  # toward zero, to the largest finite number
+        over = {"rz": np.abs(result), "rm": result, "rp": -result}[rounding] == np.inf
+        out -= over
     return out
 
 
@@ -286,14 +271,14 @@ def _chain(
         sums = total.take(usual, -1)
         _fused_chain(left.take(usual, -1), right.take(usual, -1), sums, rounding, scratch)
         total[..., usual] = sums
-    size = max(1, _SLOW_BLOCK // total[..., 0].size)
+    size = max(1, _BLOCK // total[..., 0].size)
     for first in range(0, other.size, size):
         chosen = other[first : first + size]
         x, y, sums = (bits.take(chosen, -1) for bits in (left, right, total))
         total[..., chosen] = slowly(x[:, :, None], y[:, None], sums)
-    for first in range(0, begun.size, _SLOW_BLOCK):
-        row, column, tile = (one[first : first + _SLOW_BLOCK] for one in single)
-        sums = begun[first : first + _SLOW_BLOCK]
+    for first in range(0, begun.size, _BLOCK):
+        row, column, tile = (one[first : first + _BLOCK] for one in single)
+        sums = begun[first : first + _BLOCK]
         total[row, column, tile] = slowly(left[:, row, tile], right[:, column, tile], sums)
 
 
@@ -339,19 +324,22 @@ def _fused_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: S
         arrays = [scratch.array(f"f64 step {i}", sums.shape, np.float64) for i in range(5)]
         for k in range(depth):
             x, y = [part[k, block, None] for part in rows], [part[k, None] for part in columns]
-            sums = _step(x, y, sums, mode, arrays)
+            with conversions.small_buffer():
+                np.multiply(x[0], y[0], out=arrays[0])
+                conversions.product_error(arrays[0], (x[1], x[2]), (y[1], y[2]), out=arrays[1:3])
+            sums = _add(sums, mode, arrays)
         if depth % 2:  # sums alternate between two arrays
             c[block] = sums
     if rounding == "rm":
         total ^= _SIGN
 
 
-def _step(x: list[Floats], y: list[Floats], c: Floats, mode: str, arrays: list[Floats]) -> Floats:
-    """Return sums and the products of split factors added; `c` becomes a working array."""
+def _add(c: Floats, mode: str, arrays: list[Floats]) -> Floats:
+    """Return c and the first two arrays, a product and its error, added and rounded once.
+
+    The second and third array and `c`, which becomes one of them, then have the exact sum.
+    """
     p, e, s, free, rest = arrays
-    with conversions.small_buffer():
-        np.multiply(x[0], y[0], out=p)
-        conversions.product_error(p, (x[1], x[2]), (y[1], y[2]), out=(e, s))
     s, t = two_sum(p, c, out=(s, c, free))
     v = np.add(t, e, out=p)
     if mode == "rn":
@@ -361,29 +349,14 @@ def _step(x: list[Floats], y: list[Floats], c: Floats, mode: str, arrays: list[F
         result = np.add(s, v, out=p)
     else:
         result, spare = np.add(s, v, out=free), 3
-        near = _step_away(result, s, v, mode, rest)
+        added = np.subtract(result, s, out=rest)  # as if it were v
+        exact, beyond = added == v, added > v if mode == "rm" else added < v
+        near = np.flatnonzero(exact) if np.count_nonzero(exact) else None
+        conversions.step_away(result, beyond, exact, mode)
     if near is not None:
         _settle(result, near, s, t, e, mode)
     arrays[spare] = c
     return result
-
-
-def _step_away(result: Floats, s: Floats, v: Floats, mode: str, rest: Floats) -> Places | None:
-    """Go from the nearest sums to those of rz or rp; return where they were exact."""
-    added = np.subtract(result, s, out=rest)  # as if it were v
-    below, exact, negative = added < v, added == v, result < 0.0
-    steps = below.view(np.int8)
-    if mode == "rz":
-        np.equal(below, negative, out=below)  # toward zero, or exact
-        np.greater(below, exact, out=below)
-        np.negative(steps, out=steps)
-    else:
-        # Upward is away from zero for positive numbers, and toward it for negative ones.
-        negative &= below
-        steps -= 2 * negative.view(np.int8)
-    pattern = result.view(np.int64)
-    pattern += steps
-    return np.flatnonzero(exact) if np.count_nonzero(exact) else None
 
 
 def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import is_nan
+from oracle.arithmetic.conversions import is_nan, where
 from oracle.isa.forms import FORMATS, LANES
 from oracle.program import operands
 from oracle.program.operands import Registers, check
@@ -540,7 +540,7 @@ def _write_nans(state: _LaneState, name: str, fmt: str, value: Lanes, mask: Mask
 def _write(state: _LaneState, name: str, value: Lanes, mask: Mask) -> None:
     # Lanes that have not written a register do not read it.
     whole = name not in state.registers or mask.all()
-    state.registers[name] = value if whole else np.where(mask, value, state.registers[name])
+    state.registers[name] = value if whole else where(mask, value, state.registers[name])
 
 
 def _holds(state: _LaneState, predicate: str) -> Mask:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import flushed
+from oracle.arithmetic.conversions import flushed, where
 from oracle.isa.forms import FORMATS, Format
 from oracle.scalar.floats import values
 from oracle.scalar.integers import (
@@ -62,10 +62,10 @@ def _leading_zeros(a: Bits) -> Bits:
 
 
 def _first(t: Integer, amount: bool, a: Bits) -> Bits:
-    a = np.where(t.of(a) < 0, ~a, a)
+    a = where(t.of(a) < 0, ~a, a)
     zeros = patterns(_leading_zeros(a), 32)
     found = zeros if amount else np.uint32(t.bits - 1) - zeros
-    return np.where(a == 0, np.uint32(_NONE), found)
+    return where(a == 0, np.uint32(_NONE), found)
 
 
 def _reversed(a: Bits) -> Bits:
@@ -78,27 +78,27 @@ def _reversed(a: Bits) -> Bits:
 
 
 def _nth(mask: Bits, base: Bits, offset: Bits) -> Bits:
-    signed = offset.view(np.int32).astype(np.int64)
-    # With 0, the bit at the base alone is looked at.
-    sought, step = np.maximum(np.abs(signed), 1), np.sign(signed)
-    seen = np.zeros(mask.shape, np.int64)
-    found = np.full(mask.shape, _NONE, np.uint32)
-    for away in range(32):
-        at = base.astype(np.int64) + step * away
-        bit = mask >> (at & 31).astype(np.uint32) & np.uint32(1)
-        here = (bit != 0) & (at >= 0) & (at < 32) & ((signed != 0) | (away == 0))
-        seen += here
-        hit = here & (seen == sought)
-        found[hit] = at[hit]
-    return found
+    # Down from the base is up in reverse; with 0, the bit at the base alone is looked at.
+    down = offset.view(np.int32) < 0
+    bits, start = where(down, _reversed(mask), mask), where(down, 31 - base, base)
+    there = shifted_left(np.ones_like(bits), start)
+    bits &= where(offset == 0, there, np.uint32(0) - there)
+    left = np.maximum(where(down, np.uint32(0) - offset, offset), 1)
+    found = np.zeros_like(bits)
+    none = left > _ones(bits)
+    for half in (16, 8, 4, 2, 1):
+        # Behind those of the lower half of what is left?
+        lower = _ones(bits >> found & np.uint32((1 << half) - 1))
+        behind = left > lower
+        found += behind * np.uint32(half)
+        left -= behind * lower
+    return where(none, np.uint32(_NONE), where(down, 31 - found, found))
 
 
 def shifted_left(a: Bits, amount: Bits) -> Bits:
     """Shift left; from the width of the register on, nothing is left (9.7.8.8)."""
     bits = a.dtype.itemsize * 8
-    return np.where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), 0).astype(
-        a.dtype
-    )
+    return where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), 0)
 
 
 def shifted_right(t: Integer, a: Bits, amount: Bits) -> Bits:
@@ -106,7 +106,7 @@ def shifted_right(t: Integer, a: Bits, amount: Bits) -> Bits:
     clamped = np.minimum(amount, t.bits - 1).astype(a.dtype)
     numbers = t.of(a) >> t.of(clamped)
     if not t.signed:
-        numbers = np.where(amount < t.bits, numbers, 0)
+        numbers = where(amount < t.bits, numbers, 0)
     return patterns(numbers, t.bits)
 
 
@@ -124,12 +124,12 @@ def _field(t: Integer, a: Bits, position: Bits, length: Bits) -> Bits:
     down = shifted_right(t, a, position)
     # A field that ends above the register is what the shift left, signs included.
     cut = (length < t.bits) & (position < t.bits) & (position + length < t.bits)
-    away = np.where(cut, np.uint32(t.bits) - length, np.uint32(0))
+    away = where(cut, np.uint32(t.bits) - length, np.uint32(0))
     field = shifted_right(t, shifted_left(down, away), away)
-    kept = np.where(cut, field, down)
+    kept = where(cut, field, down)
     if not t.signed:
-        kept = np.where(position < t.bits, kept, 0)
-    return patterns(np.where(length == 0, 0, whole.of(kept)), t.bits)
+        kept = where(position < t.bits, kept, 0)
+    return patterns(where(length == 0, 0, whole.of(kept)), t.bits)
 
 
 def _inserted(a: Bits, b: Bits, position: Bits, length: Bits) -> Bits:
@@ -141,10 +141,10 @@ def _inserted(a: Bits, b: Bits, position: Bits, length: Bits) -> Bits:
 
 def _extended(t: Integer, clamp: bool, a: Bits, b: Bits) -> Bits:
     bits = b & np.uint32(31)
-    away = np.where(bits == 0, np.uint32(32), np.uint32(32) - bits)
+    away = where(bits == 0, np.uint32(32), np.uint32(32) - bits)
     extended = shifted_right(t, shifted_left(a, away), away)
-    result = np.where(bits == 0, np.uint32(0), extended)
-    return np.where(b >= 32, a, result) if clamp else result
+    result = where(bits == 0, np.uint32(0), extended)
+    return where(b >= 32, a, result) if clamp else result
 
 
 def _mask(clamp: bool, a: Bits, b: Bits) -> Bits:
@@ -155,26 +155,31 @@ def _mask(clamp: bool, a: Bits, b: Bits) -> Bits:
     return shifted_left(~shifted_left(every, b), a)
 
 
+def _once(a: Bits) -> Bits:
+    """Return an array without the axes along which all is the same place of memory: a constant."""
+    return a[tuple(slice(None if step else 1) for step in a.strides)]
+
+
 def _looked_up(a: Bits, b: Bits, c: Bits, table: Bits) -> Bits:
-    result = np.zeros(a.shape, np.uint32)
-    for entry in range(8):
-        minterm = a if entry & 4 else ~a
-        minterm = minterm & (b if entry & 2 else ~b) & (c if entry & 1 else ~c)
-        result |= minterm & (np.uint32(0) - (table >> np.uint32(entry) & np.uint32(1)))
-    return result
+    table = _once(table)
+    found = [np.uint32(0) - (table >> np.uint32(entry) & np.uint32(1)) for entry in range(8)]
+    for source in (c, b, a):
+        # One of each two, as a bit of the source says: the entries that are left.
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [off ^ (source & (off ^ on)) for off, on in pairs]
+    return found[0]
 
 
 def _permuted(a: Bits, b: Bits, selector: Bits) -> Bits:
-    both = b.astype(np.uint64) << np.uint64(32) | a
-    selector = selector.astype(np.uint64)
-    result = np.zeros(a.shape, np.uint64)
+    selector = _once(selector)
+    result = np.zeros_like(a)
     for at in range(4):
-        chosen = selector >> np.uint64(4 * at)
-        byte = both >> (chosen & np.uint64(7)) * np.uint64(8) & np.uint64(0xFF)
-        sign = (byte >> np.uint64(7)) * np.uint64(0xFF)
-        byte = np.where(chosen & np.uint64(8), sign, byte)
-        result |= byte << np.uint64(8 * at)
-    return patterns(result, 32)
+        chosen = selector >> np.uint32(4 * at)
+        word = where(chosen & 4 != 0, b, a)
+        signs = (word >> np.uint32(7) & np.uint32(0x0101_0101)) * np.uint32(0xFF)
+        word = where(chosen & 8 != 0, signs, word)
+        result |= (word >> (chosen & 3) * np.uint32(8) & np.uint32(0xFF)) << np.uint32(8 * at)
+    return result
 
 
 PERMUTATIONS = {
@@ -339,7 +344,7 @@ def _source_lane(mode: str, b: Bits, clamp: Bits) -> tuple[NDArray[np.intp], NDA
         "idx": least | offset & ~segment.astype(np.int64),
     }[mode]
     inside = at >= most if mode == "up" else at <= most
-    return np.where(inside, at, lane), inside
+    return where(inside, at, lane), inside
 
 
 def _shuffled(mode: str, a: Bits, b: Bits, clamp: Bits, _: Bits) -> tuple[Bits, ...]:
@@ -374,7 +379,7 @@ def _equal(a: Bits, _: Bits) -> Bits:
 
 def _all_equal(a: Bits, _: Bits) -> tuple[Bits, ...]:
     same = _over_warp(np.logical_and, a == a[..., :1])
-    return np.where(same, np.uint32(_ALL), np.uint32(0)), same
+    return where(same, np.uint32(_ALL), np.uint32(0)), same
 
 
 def _of_warps() -> Iterator[ScalarInstruction]:
@@ -493,7 +498,7 @@ def _word(true: int, register: str, *given: Any) -> Bits:
     truths = _combined(*given)
     result = np.zeros(truths[0].shape, kind)
     for at, truth in enumerate(truths):
-        result |= np.where(truth, kind(true << 16 * at), kind(0))
+        result |= where(truth, kind(true << 16 * at), kind(0))
     return result
 
 
@@ -536,12 +541,12 @@ def _comparisons() -> Iterator[ScalarInstruction]:
 
 def _selected_by_sign(ftz: bool, a: Bits, b: Bits, c: Bits) -> Bits:
     fmt = FORMATS["f32"]
-    return np.where(values(flushed(c, fmt) if ftz else c, fmt) >= 0.0, a, b)  # NaN selects b
+    return where(values(flushed(c, fmt) if ftz else c, fmt) >= 0.0, a, b)  # NaN selects b
 
 
 _SELECTIONS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
-    ("selp.{}", "pred", "9.7.6.3", lambda a, b, c: np.where(c, a, b)),
-    ("slct.{}.s32", "b32", "9.7.6.4", lambda a, b, c: np.where(c.view(np.int32) >= 0, a, b)),
+    ("selp.{}", "pred", "9.7.6.3", lambda a, b, c: where(c, a, b)),
+    ("slct.{}.s32", "b32", "9.7.6.4", lambda a, b, c: where(c.view(np.int32) >= 0, a, b)),
     ("slct.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, False)),
     ("slct.ftz.{}.f32", "b32", "9.7.6.4", partial(_selected_by_sign, True)),
 )

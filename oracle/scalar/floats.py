@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
-from oracle.arithmetic.conversions import FLOATS, flushed, narrow, rounded
+from oracle.arithmetic.conversions import FLOATS, flushed, narrow, rounded, where
 from oracle.arithmetic.doubles import decoded, fma
 from oracle.isa.forms import FORMATS, Format
 from oracle.models import NanRule
@@ -63,22 +63,24 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
     # f32 in between does no harm, but that its subnormals have too few bits for bf16's.
     few = fmt.name == "bf16" and ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
     with np.errstate(all="ignore"):
-        if rounding == "rn" and overflow == "IEEE" and fmt.name in NEAREST and not few:
+        if rounding == "rn" and overflow == "IEEE" and fmt.name == "f16":
+            bits: Bits = numbers.astype(np.float16).view(np.uint16)
+        elif rounding == "rn" and overflow == "IEEE" and fmt.name in NEAREST and not few:
             single = numbers
             if fmt.name != "f32":  # rounded to f32's 24 bits, to odd
                 pattern, low = numbers.view(np.uint64), np.uint64((1 << 29) - 1)
                 inexact = ((pattern & low) != 0).astype(np.uint64)
                 single = (pattern & ~low | inexact << np.uint64(29)).view(np.float64)
-            bits: Bits = NEAREST[fmt.name](single.astype(np.float32).view(np.uint32))
+            bits = NEAREST[fmt.name](single.astype(np.float32).view(np.uint32))
         else:
             finite = np.isfinite(numbers)
             bits = rounded(np.where(finite, numbers, 0.0), fmt, rounding, overflow)
             if not finite.all():
                 limit = fmt.largest if overflow == "largest" else np.inf
                 ends = np.array([-limit, limit]).astype(FLOATS[fmt.name]).view(fmt.raw)
-                bits = np.where(finite, bits, ends[(numbers > 0).astype(np.intp)])
+                bits = where(finite, bits, ends[(numbers > 0).astype(np.intp)])
     nan = np.isnan(numbers)
-    return np.where(nan, bits.dtype.type(NANS[fmt.name]), bits) if nan.any() else bits
+    return where(nan, bits.dtype.type(NANS[fmt.name]), bits) if nan.any() else bits
 
 
 def flushed_patterns_of(numbers: Floats, fmt: Format, rounding: str) -> Bits:
@@ -146,14 +148,15 @@ def _extreme(
     not_a, not_b = conversions.is_nan(a, fmt), conversions.is_nan(b, fmt)
     if xorsign:
         a, b = a & kind(fmt.magnitude), b & kind(fmt.magnitude)
-    x, y = values(a, fmt), values(b, fmt)
-    below = (x < y) | ((x == y) & np.signbit(x))  # -0 < +0
-    result = np.where(below != largest, a, b)
-    result = np.where(not_a, b, np.where(not_b, a, result))
+    # As signed numbers, patterns are in order once all but the sign of a negative one is inverted.
+    numbers = (one.view(f"i{fmt.bits // 8}") for one in (a, b))
+    x, y = (one ^ (one >> (fmt.bits - 1) & fmt.magnitude) for one in numbers)
+    # -0 < +0, and a number instead of a NaN.
+    result = where(((x < y) != largest) & ~not_a | not_b, a, b)
     if xorsign:
         result |= sign
     canonical = not_a | not_b if nan else not_a & not_b
-    return np.where(canonical, kind(NANS[fmt.name]), result)
+    return where(canonical, kind(NANS[fmt.name]), result)
 
 
 def _signed(fmt: Format, negate: bool, ftz: bool, a: Bits) -> Bits:
@@ -299,14 +302,14 @@ def _float_to_integer(
     below = np.where((numbers < top) & (numbers > target.low), numbers, 0.0)
     whole = below.astype(np.int64 if target.signed else np.uint64)
     kind = whole.dtype.type
-    whole = np.where(numbers >= top, kind(target.high), whole)
-    whole = np.where(numbers <= target.low, kind(target.low), whole)
+    whole = where(numbers >= top, kind(target.high), whole)
+    whole = where(numbers <= target.low, kind(target.low), whole)
     # "Zero if source is not .f64 and destination is not .s64, .u64; otherwise
     # 1 << (BitWidth(dst) - 1)".
     nan = 1 << (target.bits - 1) if fmt.name == "f64" or target.bits == 64 else 0
     held = _held(target, whole, size)
     of_nan = _held(target, np.array([nan], np.uint64), size)
-    return np.where(not_number, of_nan, held)
+    return where(not_number, of_nan, held)
 
 
 def _float_to_float(
@@ -328,7 +331,7 @@ def _float_to_float(
     numbers = CLAMPS[clamp](numbers)
     if target.name == "f64":
         bits: Bits = numbers.view(np.uint64)
-        return np.where(np.isnan(numbers), np.uint64(NANS["f64"]), bits)
+        return where(np.isnan(numbers), np.uint64(NANS["f64"]), bits)
     rounding = rounding.removesuffix("i") or "rn"
     if ftz and target.name == "f32":
         return flushed_patterns_of(numbers, target, rounding)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import where
 from oracle.isa.lookup import sentences
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 
@@ -282,22 +283,22 @@ def _high_product(t: Integer, a: Bits, b: Bits) -> Bits:
     other = a_low * b_high + (middle & low)
     high: Bits = a_high * b_high + (middle >> half) + (other >> half)
     if t.signed:
-        high -= np.where(t.of(a) < 0, b, 0)
-        high -= np.where(t.of(b) < 0, a, 0)
+        high -= where(t.of(a) < 0, b, 0)
+        high -= where(t.of(b) < 0, a, 0)
     return high
 
 
 def _magnitude(t: Integer, a: Bits) -> Bits:
-    return np.where(t.of(a) < 0, ~a + a.dtype.type(1), a)
+    return where(t.of(a) < 0, ~a + a.dtype.type(1), a)
 
 
 def _quotient(t: Integer, a: Bits, b: Bits) -> Bits:
     # Toward zero; NumPy's goes down, which is the same for numbers that are not negative.
-    divisor = np.where(b == 0, b.dtype.type(1), b)
+    divisor: Bits = where(b == 0, b.dtype.type(1), b)
     if not t.signed:
         return a // divisor
     size = _magnitude(t, a) // _magnitude(t, divisor)
-    return np.where((t.of(a) < 0) != (t.of(divisor) < 0), ~size + size.dtype.type(1), size)
+    return where((t.of(a) < 0) != (t.of(divisor) < 0), ~size + size.dtype.type(1), size)
 
 
 _PLAIN: dict[str, tuple[str, int, Function]] = {
@@ -305,7 +306,7 @@ _PLAIN: dict[str, tuple[str, int, Function]] = {
     "sub": ("9.7.1.2", 2, lambda t, a, b: a - b),
     "mul.lo": ("9.7.1.3", 2, lambda t, a, b: a * b),
     "mul.hi": ("9.7.1.3", 2, _high_product),
-    "sad": ("9.7.1.7", 3, lambda t, a, b, c: c + np.where(t.of(a) < t.of(b), b - a, a - b)),
+    "sad": ("9.7.1.7", 3, lambda t, a, b, c: c + where(t.of(a) < t.of(b), b - a, a - b)),
     "neg": ("9.7.1.11", 1, lambda t, a: ~a + a.dtype.type(1)),
     "min": ("9.7.1.12", 2, lambda t, a, b: patterns(np.minimum(t.of(a), t.of(b)), t.bits)),
     "max": ("9.7.1.13", 2, lambda t, a, b: patterns(np.maximum(t.of(a), t.of(b)), t.bits)),
@@ -347,7 +348,7 @@ def _plain() -> Iterator[ScalarInstruction]:
         yield _of_one_type("div", "9.7.1.8", t, 2, partial(_quotient, t), immediates=divisor)
         if not t.signed:
             yield _of_one_type(
-                "rem", "9.7.1.9", t, 2, lambda a, b: a % np.where(b == 0, b.dtype.type(1), b),
+                "rem", "9.7.1.9", t, 2, lambda a, b: a % where(b == 0, b.dtype.type(1), b),
                 immediates=divisor,
             )  # fmt: skip
     for t in (one for one in INTEGERS if one.bits < 64):

@@ -168,7 +168,7 @@ class _Threads:
         """Let the threads of a mask be at a step."""
         at = self._apart()
         if mask is None:
-            self._at = np.broadcast_to(goal, np.broadcast_shapes(at.shape, np.shape(goal))).copy()
+            self._at = np.zeros_like(at) + goal
             return
         rows = max(mask.shape[0], np.shape(goal)[0] if np.ndim(goal) else 1)
         if at.shape[0] < rows:

@@ -86,13 +86,22 @@ class Segment:
 
 def holding(base: int, content: bytes | NDArray[np.uint8], *, read_only: bool = False) -> Segment:
     """Return a segment that the launch has once, with what it holds."""
+    if not len(content):
+        return _empty(base)
     data = np.zeros(_padded(len(content)), np.uint8)
     data[: len(content)] = np.frombuffer(content, np.uint8)
     return Segment(base=base, size=len(content), data=data, read_only=read_only)
 
 
+@cache
+def _empty(base: int) -> Segment:
+    return Segment(base=base, size=0, data=np.zeros(0, np.uint8))
+
+
 def _shared_out(base: int, size: int, owner: Owner, owners: int, garbage: int) -> Segment:
     """Return a segment of which so many have a share each, with garbage in it."""
+    if not size:
+        return _empty(base)
     pitch = _padded(size)
     data = np.full(pitch * owners, garbage, np.uint8)
     if garbage != MEMORY_GARBAGE:
