@@ -17,7 +17,15 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
-from oracle.isa.lookup import FORMS, INSTRUCTIONS, SHAPES, is_available, selectors_of, spellings
+from oracle.isa.lookup import (
+    FORMS,
+    INSTRUCTIONS,
+    SHAPES,
+    is_available,
+    ptx_operands,
+    selectors_of,
+    spellings,
+)
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.draws import derived_seed, draw, draw_several, shuffled
 
@@ -58,7 +66,7 @@ class Draft:
 
 _ALLOWED = {"b32": "r", "s32": "r", "f32": "fr", "f64": "d"}
 """Prefixes of registers that fit a fragment, its own first: .b32 holds any 32-bit type."""
-_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
+_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32, "e": 48, "sa": 49, "sb": 50}
 """Number of the first register of an operand; D has those of C: few names serve every shape."""
 
 
@@ -73,12 +81,13 @@ def canonical(
     form: Form, *, address: str = "[%addr]", stride: str = "", selector: int = 0
 ) -> Draft:
     """Return the plainest instruction of a form: lowest registers, default stride."""
-    texts = {"p": address, "stride": stride, "selector": f"{selector}"}
-    texts |= {"to": "%r0", "from": "%r1", "e": "%r48"}
+    texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
-        if kind not in texts:
-            texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    operands = tuple(texts[kind] for kind in form.operands if texts[kind])
+        texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
+    if form.is_product and not form.opaque:
+        operands = tuple(ptx_operands(form, [texts[kind] for kind in form.vectors], selector))
+    else:
+        operands = tuple(texts[kind] for kind in form.operands if texts[kind])
     return Draft(mnemonic=form.mnemonic, qualifiers=form.slots, operands=operands)
 
 
@@ -140,8 +149,13 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
             case "p":
                 pointer = operand.strip("[] ").split("+")[0].strip()
                 return pointer == "%addr" or (pointer == "tile" and form.space[:6] == "shared")
-            case "to" | "from" | "e":
-                return operand[:2] in ("%r", "%f")[: 1 + (kind == "e")]
+            case "to" | "from":
+                return operand[:2] == "%r"
+            case "e" | "sa" | "sb":
+                return operand.strip("{")[:2] in ("%r", "%f")
+            case "ids_a" | "ids_b":  # of 16 bits (9.7.14.5.14)
+                ids = (one.strip() for one in operand.strip("{}").split(","))
+                return all(one[:1] not in "%_$" or one[:2] == "%h" for one in ids)
             case "selector":
                 return True
             case "stride":
@@ -179,6 +193,10 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
     "sync": ("async", "cta", "nosync"),
     "aligned": ("unaligned", "weak"),
     "trans": ("notrans",),
+    # tcgen05.mma, 9.7.16.10.9
+    "kind": ("kind::f16", "kind::tf32", "kind::i8"),
+    "scale_vec": ("scale_vec::8X", "block16", "block32"),
+    "stype": ("ue5m3",),
 }  # fmt: skip
 
 
@@ -233,7 +251,11 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
         padded = -(-default // step) * step
         strides = ("%stride", str(default), str(2 * padded), hex(5 * padded))
         drafts += [canonical(form, stride=stride) for stride in strides]
-    drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1:]]
+    step = 9 if form.is_scaled else 1  # of 8 to 128 combinations of what selects scales
+    drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1::step]]
+    if form.is_scaled:
+        operands = [("{%h0, %h1}" if one == "{0, 0}" else one) for one in plain.operands]
+        drafts.append(replace(plain, operands=tuple(operands)))
     return tuple(drafts)
 
 

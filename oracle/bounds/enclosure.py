@@ -14,10 +14,10 @@ from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
 from oracle.arithmetic.scaled import decoded_scales
 from oracle.errors import UsageError
+from oracle.execution.chosen import Scales
 from oracle.execution.execution import (
     S32_GREATEST,
     S32_LEAST,
-    Scales,
     flat_operands,
     multiply,
     multiply_lanes,

@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
+from oracle.execution.chosen import Metadata, Scales, chosen_by, scales_of
 from oracle.execution.execution import (
-    Metadata,
     Planes,
-    Scales,
     Warps,
-    chosen_by,
     has_figures,
     packed,
     run,
-    scales_of,
     slices_of,
 )
 from oracle.isa.forms import FORMATS, LANES, Form, Format

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.execution import check_selector, chunk_tiles, placed_product
+from oracle.execution.chosen import check_selector
+from oracle.execution.execution import chunk_tiles, placed_product
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import form_of
 from oracle.models import Model, model_of

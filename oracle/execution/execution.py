@@ -18,6 +18,14 @@ from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
 from oracle.arithmetic.scaled import scaled_product
 from oracle.errors import UsageError
+from oracle.execution.chosen import (
+    Metadata,
+    Scales,
+    Scaling,
+    check_selector,
+    chosen_by,
+    scales_of,
+)
 from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
 from oracle.isa.targets import DEFAULT_TARGET
@@ -111,10 +119,6 @@ def chunk_tiles(form: Form) -> int:
     return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
 
 
-Scales = tuple[NDArray[np.uint8], NDArray[np.uint8]]
-"""Scales of rows of A, (tiles, m, scales), and of columns of B, (tiles, scales, n)."""
-
-
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     *, keeps_c: bool = True, scales: Scales | None = None,
@@ -148,10 +152,6 @@ def product(
 
 _CHUNKS_OF_ROWS = 4
 """So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
-Metadata = tuple[NDArray[np.uint32], int]
-"""Metadata of each lane, (tiles, 32), and the sparsity selector."""
-Scaling = tuple[NDArray[np.uint32], NDArray[np.uint32], int]
-"""Registers with the scales of A and of B, (tiles, 32, 1), and a number of `selectors_of`."""
 Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
 """Registers of A, B and C, (tiles, 32, words)."""
 
@@ -213,15 +213,6 @@ def multiply_lanes(
     return result
 
 
-def scales_of(form: Form, scaling: Scaling, part: slice = slice(None)) -> Scales:
-    """Return the scales that registers of some tiles hold."""
-    of_a, of_b, selector = scaling
-    return (
-        layouts.scales_of(form, of_a[part], "a", selector),
-        layouts.scales_of(form, of_b[part], "b", selector),
-    )
-
-
 def placed_product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
     metadata: Metadata | None = None, scales: Scales | None = None,
@@ -259,31 +250,6 @@ def flat_operands(
     if metadata is not None:
         chosen = metadata.reshape(-1, LANES), check_selector(form, selector)
     return leading, (left, right, addend), chosen
-
-
-def check_selector(form: Form, selector: object) -> int:
-    """Return a sparsity selector that the ISA defines for a form; else UsageError."""
-    # With scales it has to be 0 (9.7.14.6.1): all lanes hold metadata.
-    known = (0,) if form.is_scaled else lookup.selectors_of(form)
-    if not isinstance(selector, int | np.integer) or isinstance(selector, bool):
-        selector = repr(selector)
-    if selector not in known:
-        text = f"the sparsity selector is {selector!s:.80}; of {form.opcode} it is "
-        text += f"{' or '.join(map(str, known))}, and any other is undefined"
-        raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
-    return int(selector)
-
-
-def chosen_by(
-    step: Product, others: list[NDArray[np.uint32]]
-) -> tuple[Metadata | None, Scaling | None]:
-    """Return metadata and scales of a multiplication, of its registers behind those of C."""
-    form, selector = step.form, step.selector or 0
-    metadata: Metadata | None = None
-    if form.has_metadata:
-        # With scales there is one sparsity selector (9.7.14.6.1).
-        metadata = others[0][..., 0], 0 if form.is_scaled else selector
-    return metadata, (others[-2], others[-1], selector) if form.is_scaled else None
 
 
 Planes = dict[str, NDArray[Any]]

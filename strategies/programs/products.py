@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from oracle.isa.forms import Form, Format, Matrix, replicated
-from oracle.isa.lookup import chunks_of, selectors_of
+from oracle.isa.lookup import selectors_of
 from oracle.program.operands import (
     WITH_CONSTANT,
     Fragment,
@@ -52,6 +52,7 @@ from strategies.programs.builder import (
     matrix_of,
     operand_of,
 )
+from strategies.programs.chosen import metadata, scales
 from strategies.programs.code_around import computed, in_lanes
 
 _COMPUTED_IN = 6  # Scalar code works on one A, B or D of mma.sync in so many
@@ -208,9 +209,9 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
             value = again[-1]
         found[operand] = value or _loaded(builder, holds, operand, dice, form.type(operand).name)
     if "e" in form.operands:
-        found["e"] = _metadata(builder, form, builder.dice())
+        found["e"] = metadata(builder, form, builder.dice())
     if form.is_scaled:
-        found |= {name: _scales(builder, form, name, builder.dice()) for name in ("sa", "sb")}
+        found |= {name: scales(builder, form, name, builder.dice()) for name in ("sa", "sb")}
     taken, holds = {value.name for value in found.values()}, operand_of(form, "c")
     there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
@@ -241,41 +242,6 @@ def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> boo
     """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
     wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
     return wanted and builder.only_ptx and isinstance(holds, Registers)
-
-
-def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Load or choose metadata, or set them to a number of which the ISA allows all."""
-    holds = operand_of(form, "e")
-    again = [value for value in builder.scope.like(holds) if "e" in value.used]
-    asked = builder.take(Has.METADATA_SET)
-    if (dice.once_in(4) or asked) and builder.only_ptx:
-        name, pairs = builder.name("m"), chunks_of(form)
-        alike = [dice.one_of(pairs)] * 8
-        chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
-        constant = sum(pair << 4 * place for place, pair in enumerate(chosen))
-        builder.add(set_registers(destination=name, count=1, constant=constant))
-        # Another form may not allow it, so that it is offered to none.
-        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    if again and dice.once_in(2):
-        return again[-1]
-    return accesses.load_registers(builder, holds, "e", dice)
-
-
-def _scales(builder: Builder, form: Form, operand: str, dice: Dice) -> LiveValue:
-    """Load or choose scales, or set them to a number: all alike, or a byte for each selector."""
-    holds = operand_of(form, operand)
-    again = [value for value in builder.scope.like(holds) if operand in value.used]
-    asked = builder.take(Has.SCALES_SET)
-    if (dice.once_in(4) or asked) and builder.only_ptx:
-        name, one = builder.name("s"), 0x38 if form.texts["stype"] == "ue4m3" else 0x7F
-        chosen = [one] * 4 if dice.once_in(2) else [one + dice.below(8) - 4 for _ in range(4)]
-        constant = int.from_bytes(bytes(chosen), "little")
-        builder.add(set_registers(destination=name, count=1, constant=constant))
-        # Another form may read it as another format, so that it is offered to none.
-        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    if again and dice.once_in(2):
-        return again[-1]
-    return accesses.load_registers(builder, holds, operand, dice)
 
 
 def _from_d(
