@@ -157,11 +157,12 @@ class Op(StepBase, Generic[M]):
                 same = not unknown.any() and tuple(made[0, :, 0].tolist()) == given
                 check(same, "code of lanes computes other addresses of rows than those given")
         has_selector = self.form.has_metadata or self.form.is_scaled
-        text = f"{mnemonic} {'lacks its' if has_selector else 'has no'} selector"
+        what = "selector of scales" if self.form.is_scaled else "sparsity selector"
+        text = f"{mnemonic} {'lacks its' if has_selector else 'has no'} {what}"
         check(has_selector == (self.selector is not None), text)
         # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
         most = len(selectors_of(self.form)) - 1 if self.form.is_scaled else 3
-        check_range(self.selector or 0, 0, most, "selector")
+        check_range(self.selector or 0, 0, most, what)
         if self.address is not None:
             text = f"{mnemonic} loads nothing, so that no destination holds its address"
             check(self.form.is_load, text)
