@@ -158,7 +158,7 @@ class Op(StepBase, Generic[M]):
                 check(same, "code of lanes computes other addresses of rows than those given")
         has_selector = self.form.has_metadata or self.form.is_scaled
         what = "selector of scales" if self.form.is_scaled else "sparsity selector"
-        text = f"{mnemonic} {'lacks its' if has_selector else 'has no'} {what}"
+        text = f"{mnemonic} {f'lacks its {what}' if has_selector else 'has no selector'}"
         check(has_selector == (self.selector is not None), text)
         # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
         most = len(selectors_of(self.form)) - 1 if self.form.is_scaled else 3

@@ -230,6 +230,7 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
     operands.need(max(row.shapes.get(shape, 0), 80 if q["op"] == "and" else 0))
     chip, k, quads = operands.silicon.chip, int(shape.rpartition("k")[2]), 1
     shapes = dict.fromkeys("abcd", shape)
+    wires = FragmentUnit()
     if kind == "wmma":
         _check_aligned(operands, q)
         layout_of = partial(opaque_layout, seed=operands.silicon.layout_seed)
@@ -256,6 +257,9 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
         )
         for role, operand in zip("abc", given[1:4], strict=True)
     ]  # fmt: skip
+    if wires.low_in_container:
+        low = {of: "packed e2m1" for of in ("a", "b") if getattr(types, of) == "e2m1"}
+        types = types._replace(**low)
     unit = operands.unit(sound)
     multiply: Callable[..., Elements] = partial(multiply_on, unit, types=types)
     scaled: Callable[..., Values] | None = None

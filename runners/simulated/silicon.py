@@ -174,6 +174,8 @@ class FragmentUnit:
     exchanged_registers: frozenset[UnitMatrix] = frozenset()  # the first two of these matrices
     crossed_lanes: frozenset[UnitMatrix] = frozenset()  # each even lane with the next one
     reversed_parts: frozenset[UnitMatrix] = frozenset()  # elements stand from the high end
+    exchanged_nibbles: bool = False  # two elements of 4 bits in a byte of A, for each other
+    low_in_container: bool = False  # e2m1 are taken from the low bits of their containers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,6 +540,8 @@ def documented_layout(
         register = np.where(register < 2, 1 - register, register)
     if role in unit.crossed_lanes:
         lane = lane ^ 1
+    if unit.exchanged_nibbles and (role, bits) == ("a", 4):
+        position = position ^ 1
     if role in unit.reversed_parts:
         position = in_register - 1 - position
     group, thread = lane >> 2, lane & 3
