@@ -155,7 +155,7 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
                 return operand.strip("{")[:2] in ("%r", "%f")
             case "ids_a" | "ids_b":  # of 16 bits (9.7.14.5.14)
                 ids = (one.strip() for one in operand.strip("{}").split(","))
-                return all(one[:1] not in "%_$" or one[:2] == "%h" for one in ids)
+                return all(one[:1].isdigit() or one[:2] == "%h" for one in ids)
             case "selector":
                 return True
             case "stride":
@@ -222,7 +222,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 8  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
+GENERATOR_VERSION = 9  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40

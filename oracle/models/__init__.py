@@ -9,7 +9,7 @@ H200
     0 differing outputs of several million.
 MMA-Sim
     `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`; of m8n8k4 from
-    sm_80 on it has none.
+    sm_80 on it has none; of scaled blocks (`st_fdpa`, `gst_fdpa`) those of sm_120.
 MATLAB-tensor-core
     Dot products recorded by Khattak and Mikaitis on V100, A100, A2, Ada, L40S, H100, H200 and
     B200 (commit b12b5a7, 2026-08): tests/data/gpu_dot_products.npz. They check the kept bits and

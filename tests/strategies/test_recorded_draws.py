@@ -28,7 +28,7 @@ from strategies.rounds import (
 
 OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""
-OF_INSTRUCTIONS = 8
+OF_INSTRUCTIONS = 9
 """The same of instructions."""
 ROUNDS = 3  # Of 12 programs
 
@@ -40,9 +40,9 @@ DEFINED = {
 }
 UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
-    "sm_70": "797eaa0cc5da5b6c",
-    "sm_90": "999f9c0a06248ac9",
-    "sm_100a": "7ee824712988730b",
+    "sm_70": "f6c1de9d610331c5",
+    "sm_90": "33a8992b260c9444",
+    "sm_100a": "b4aebaf7c5f2ab6c",
 }
 VERSIONS = {"sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_100a": "8.7"}
 
