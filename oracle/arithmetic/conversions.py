@@ -208,7 +208,7 @@ FLOATS: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32,
     "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
     "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn,
-    "e2m1": ml_dtypes.float4_e2m1fn, "e2m1x2": ml_dtypes.float4_e2m1fn,
+    "e2m1": ml_dtypes.float4_e2m1fn, "e2m1b4": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
 """Dtypes in which the patterns of a format, without padding, are its numbers."""
 

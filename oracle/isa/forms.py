@@ -94,11 +94,11 @@ class Format:
 _FLOATS = {  # bits, those of the exponent and of the fraction
     "f16": (16, 5, 10), "bf16": (16, 8, 7), "tf32": (32, 8, 10), "f32": (32, 8, 23),
     "f64": (64, 11, 52), "e4m3": (8, 4, 3), "e5m2": (8, 5, 2), "e3m2": (8, 3, 2),
-    "e2m3": (8, 2, 3), "e2m1": (8, 2, 1), "e2m1x2": (4, 2, 1),
+    "e2m3": (8, 2, 3), "e2m1": (8, 2, 1), "e2m1b4": (4, 2, 1),
 }  # fmt: skip
 _PADDED = 2
 """Bits above e3m2, e2m3 and e2m1 in containers of 8 bits; below e2m1 there are as many
-(9.7.14.5.14). Of `.kind::mxf4` and `.kind::mxf4nvf4`, two e2m1 share a byte: e2m1x2."""
+(9.7.14.5.14). Of `.kind::mxf4` and `.kind::mxf4nvf4`, two e2m1 share a byte: e2m1b4."""
 _OTHERS = {
     "s8": (FormatKind.SIGNED, 8, "int8"), "u8": (FormatKind.UNSIGNED, 8, "uint8"),
     "s4": (FormatKind.SIGNED, 4, "int8"), "u4": (FormatKind.UNSIGNED, 4, "uint8"),
@@ -353,7 +353,7 @@ class Form:
             # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
             types = {name: self.texts[f"{name}type"] or "f16" for name in "dabc"}
             if self.texts.get("kind") in _PACKED:
-                types |= {name: f"{types[name]}x2" for name in "ab" if types[name] == "e2m1"}
+                types |= {name: f"{types[name]}b4" for name in "ab" if types[name] == "e2m1"}
             found = {
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])
                 for name, type_ in types.items()
