@@ -28,7 +28,7 @@ from runners.cuda.session import Session
 from runners.reference.encoding import encode
 from runners.reference.fresh import NANOSECONDS, counted
 from strategies.draws import Selection
-from strategies.rounds import Batch, Speed, campaign_rounds, selected_forms
+from strategies.rounds import Batch, campaign_rounds, selected_forms
 
 TARGET, VERSION = "sm_90", "8.7"
 MODULE = Module.named(TARGET, VERSION)
@@ -80,9 +80,7 @@ def main() -> None:
     memories = [session._driver.mem_alloc(MEMORY) for _ in range(2)]
     before, after = map(int, memories)
     forms = selected_forms(Selection(), target=TARGET, version=VERSION)
-    rounds = campaign_rounds(
-        forms, target=TARGET, version=VERSION, seed=given.seed, speed=Speed.NATIVE
-    )
+    rounds = campaign_rounds(forms, target=TARGET, version=VERSION, seed=given.seed)
     end = time.monotonic() + given.time
     for batch in (batch for batches in rounds for batch in batches[::SOME]):
         if time.monotonic() > end:

@@ -65,7 +65,7 @@ def campaign(runner: str, only: str, photographer: Photographer, budget: Budget)
         seed=SEED,
         selection=Selection(pattern=only),
         # As the command of the title does.
-        idle=partial(IdleScreening, seed=SEED) if on_gpu else None,
+        screening=partial(IdleScreening, seed=SEED) if on_gpu else None,
         reference=on_gpu,
     )
     corpus = create_corpus(CORPUS, generator=generator())

@@ -40,7 +40,7 @@ from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, Trap
 from strategies.contents import ValueClass, expand
 from strategies.features import FEATURES
 from strategies.programs import is_valued
-from strategies.rounds import Batch, ProgramCoverage, Speed, campaign_rounds, opcode_of
+from strategies.rounds import Batch, ProgramCoverage, campaign_rounds, opcode_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -231,9 +231,7 @@ def search(task: tuple[BenchPlan, int]) -> tuple[int, Seen]:
     left = {column: set(mutants) for column in plan.columns}
     drawn, cases, seen = 0, 0, Seen()
     programs, own = 0.0, defaultdict[tuple[Contents, str], float](float)
-    rounds = campaign_rounds(
-        plan.forms, target=plan.target, version=plan.version, seed=seed, speed=Speed.INTERPRETED
-    )
+    rounds = campaign_rounds(plan.forms, target=plan.target, version=plan.version, seed=seed)
     while any(left[column] and drawn < plan.limit_of(column) for column in plan.columns):
         begun = time.perf_counter()
         batches = next(rounds)
@@ -348,8 +346,8 @@ def measure_reach(whole: Drawing, *, jobs: int, report: Advance) -> list[Row]:
 
 def _reached_by(campaign: Drawing) -> ProgramCoverage:
     forms, target, version, seed, programs = campaign
-    coverage, speed = ProgramCoverage(), Speed.INTERPRETED
-    rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
+    coverage = ProgramCoverage()
+    rounds = campaign_rounds(forms, target=target, version=version, seed=seed)
     while coverage.programs < programs:
         for batch in next(rounds)[: programs - coverage.programs]:
             coverage.add(batch)

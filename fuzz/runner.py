@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
 from corpus import Kind
 from fuzz import warpfuzz_version
@@ -38,7 +37,6 @@ from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler
-from runners.cuda.libraries import smallest_memory
 from runners.faults import FaultPlace, by_name
 from runners.foreign import (
     DEADLINE,
@@ -236,34 +234,9 @@ def visible_devices() -> int:
 
 
 def cores() -> int:
-    """Return how many processors this process may use, at least 1."""
+    """Return how many processors this process may use, at least 1: as many workers are usual."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-_GPU_BYTES, _HOST_BYTES = 2 << 30, 1 << 30
-"""Memory of a worker there and here: 24 had 45 GB of an H200 and 12 GB (2026-11-28)."""
-
-
-def usual_workers(runner: str, *, compares: bool = False, devices: int = 1) -> int:
-    """Return how many worker processes a campaign has if nobody says.
-
-    On a GPU one core is left for the process that hands out work. Where the GPU compares with its
-    reference there are three workers for two cores, if there is memory for them: half of a worker's
-    time is waiting for the GPU, and when too many work for themselves at once, it waits for them.
-    With 15, 20 and 24 workers on 16 cores it was 94, 97 and 99 % busy (H200, 2026-11-28).
-
-    `compares`: images are compared on the device (`fuzz.checks.programs`). `devices`: how many
-    GPUs the workers share.
-    """
-    if runner != "cuda":
-        return cores()
-    more = cores() * 3 // 2
-    room = compares and (
-        smallest_memory() >= -(-more // devices) * _GPU_BYTES
-        and psutil.virtual_memory().available >= more * _HOST_BYTES
-    )
-    return more if room else max(1, cores() - 1)
 
 
 _MODULES_KEPT = 64  # of those that are not compiled again

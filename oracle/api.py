@@ -12,6 +12,7 @@ from oracle.execution.execution import execute as execute
 from oracle.execution.execution import mma as mma
 from oracle.execution.execution import mma_sp as mma_sp
 from oracle.execution.execution import mma_sync as mma_sync
+from oracle.execution.warpgroups import wgmma as wgmma
 from oracle.isa.legality import Explanation as Explanation
 from oracle.isa.legality import Verdict as Verdict
 from oracle.isa.legality import explain as explain

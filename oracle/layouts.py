@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from oracle.arithmetic.conversions import Scratch
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import LANES, LAYOUTS, ROW_BYTES, Form, Format, FormatKind, Matrix
-from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, scale_ids, unit_bits
+from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, unit_bits
 
 
 @cache
@@ -107,23 +107,6 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
     return result.reshape(*result.shape[:2], -1).transpose(2, 0, 1)
 
 
-def scales_of(form: Form, words: NDArray[np.uint32], operand: str, selector: int) -> NDArray[Any]:
-    """Return scales of "a", (tiles, 16, scales), or "b", (tiles, scales, 8), of (tiles, 32, 1)."""
-    lane, first = scale_places(form, operand, selector)
-    shifts = np.uint32(8) * np.arange(first, first + form.scales, dtype=np.uint32)
-    found = (words[:, lane] >> shifts).astype(np.uint8)
-    return found if operand == "a" else found.swapaxes(1, 2)
-
-
-def scale_places(form: Form, operand: str, selector: int) -> tuple[NDArray[np.intp], int]:
-    """Return the lane of each row's or column's scales, and the first of their bytes (9.7.14.3)."""
-    ids = scale_ids(form, selector)
-    if operand == "a":
-        row = np.arange(form.shape.m)
-        return 4 * (row % 8) + 2 * ids.thread_a + row // 8, ids.byte_a
-    return 4 * np.arange(form.shape.n) + ids.thread_b, ids.byte_b
-
-
 @cache
 def row_form(form: Form) -> Form:
     """Return the form of a product of one row of A, as `by_row` and `met` give it."""
@@ -149,8 +132,11 @@ def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
 
 @cache
 def places(form: Form, operand: str) -> NDArray[np.int64]:
-    """Return multiplication, row and column of each element of the lanes, (32, elements, 3)."""
-    lane = np.arange(LANES)[:, None]
+    """Return multiplication, row and column of each element of the lanes, (32, elements, 3).
+
+    Of a warpgroup of its threads, (128, elements, 3).
+    """
+    lane = np.arange(form.threads)[:, None]
     count = form.words(operand) * 32 // form.type(operand).bits
     i = np.arange(count)[None]
     if form.groups > 1:
@@ -165,14 +151,15 @@ def places(form: Form, operand: str) -> NDArray[np.int64]:
 def _places(
     form: Form, operand: str, lane: NDArray[Any], i: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    g, t = lane // 4, lane % 4
+    # Each warp of a warpgroup has 16 rows, and n / 8 times the fragment of m16n8 (9.7.15.5.1.1).
+    g, t = lane // LANES * 16 + lane % LANES // 4, lane % 4
+    halves = 1 if form.shape.m == 8 else 2
     if operand in "cd":
-        return g + 8 * (i // 2), 2 * t + i % 2
+        return g + 8 * (i // 2 % halves), 8 * (i // 2 // halves) + 2 * t + i % 2
     p = max(1, 32 // form.type(operand).bits)
     r, j = i // p, i % p
     if operand == "b":
         return 4 * p * r + p * t + j, g + 0 * i
-    halves = form.shape.m // 8
     return g + 8 * (r % halves), 4 * p * (r // halves) + p * t + j
 
 
@@ -347,16 +334,20 @@ def chunks(
         part = slice(start, min(start + tiles, len(flat[0])))
         a, b, c = (array[part] for array in flat)
         for name, array in zip("abc", (a, b, c), strict=True):
-            fmt = form.type(name)
-            if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
-                continue
-            signed = fmt.kind is FormatKind.SIGNED
-            least, most = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
-            for end in (int(array.min()), int(array.max())):
-                if not least <= end <= most:
-                    text = f"{name} holds {end}; an element of .{fmt.name} is {least} to {most}"
-                    raise UsageError(f"{text}, one value for each {fmt.raw}")
+            check_elements(name, array, form.type(name))
         yield part, a, b, c
+
+
+def check_elements(name: str, array: NDArray[Any], fmt: Format) -> None:
+    """Raise UsageError if a value of an array is no element of a format that is smaller."""
+    if fmt.bits >= 8 * array.dtype.itemsize or not array.size:
+        return
+    signed = fmt.kind is FormatKind.SIGNED
+    least, most = -(1 << (fmt.bits - 1)) if signed else 0, (1 << (fmt.bits - signed)) - 1
+    for end in (int(array.min()), int(array.max())):
+        if not least <= end <= most:
+            text = f"{name} holds {end}; an element of .{fmt.name} is {least} to {most}"
+            raise UsageError(f"{text}, one value for each {fmt.raw}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy, integers, just, lists
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import FORMS, is_available, warpgroup_forms
 from oracle.isa.targets import Module, PtxVersion, parse_target, versions_of
 from oracle.scalar import SCALARS
 
@@ -50,7 +50,8 @@ class Selection:
     def forms(self) -> tuple[Form, ...]:
         """Return the documented forms that the pattern selects."""
         pattern = self.pattern if any(c in self.pattern for c in "*?[") else f"*{self.pattern}*"
-        return tuple(form for form in FORMS if fnmatchcase(form.opcode, pattern))
+        every = (*FORMS, *warpgroup_forms())
+        return tuple(form for form in every if fnmatchcase(form.opcode, pattern))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +176,18 @@ class _Data(ConjectureData):
         if self.length > self.max_length:
             self.mark_overrun()
         return value
+
+
+class Drawn(SearchStrategy[T]):
+    """A strategy of one function; nothing is looked up to put it together."""
+
+    def __init__(self, make: Callable[[ConjectureData], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def do_draw(self, data: ConjectureData) -> T:
+        """Return what the function makes of choices."""
+        return self._make(data)
 
 
 _ATTEMPTS = 1000  # Examples that a strategy may reject before it is said to have none

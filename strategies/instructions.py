@@ -19,12 +19,16 @@ from hypothesis import strategies as st
 from oracle.isa.forms import FORMATS, LANES, Form, Matrix, Vector, kind_of
 from oracle.isa.lookup import (
     FORMS,
+    IMMEDIATES,
     INSTRUCTIONS,
     SHAPES,
     is_available,
+    kinds_written,
     ptx_operands,
     selectors_of,
     spellings,
+    warpgroup_forms,
+    with_registers,
 )
 from oracle.isa.targets import Module, PtxVersion, Target
 from strategies.draws import derived_seed, draw, draw_several, shuffled
@@ -52,7 +56,7 @@ class Draft:
     def text(self) -> str:
         """The whole instruction, with its semicolon."""
         guard = f"@{self.predicate} " if self.predicate else ""
-        return f"{guard}{self.opcode} {', '.join(self.operands)};"
+        return f"{guard}{self.opcode} {', '.join(self.operands)}".rstrip() + ";"
 
     def qualifier(self, slot: str) -> str:
         """Return what stands in a slot, "" if nothing."""
@@ -81,6 +85,11 @@ def canonical(
     form: Form, *, address: str = "[%addr]", stride: str = "", selector: int = 0
 ) -> Draft:
     """Return the plainest instruction of a form: lowest registers, default stride."""
+    if form.warps > 1:
+        return Draft(
+            mnemonic=form.mnemonic, qualifiers=form.slots,
+            operands=of_warpgroup(form, {"selector": f"{selector}"}),
+        )  # fmt: skip
     texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
         texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
@@ -89,6 +98,31 @@ def canonical(
     else:
         operands = tuple(texts[kind] for kind in form.operands if texts[kind])
     return Draft(mnemonic=form.mnemonic, qualifiers=form.slots, operands=operands)
+
+
+_IN_A_WARPGROUP = {
+    "a-desc": "%addr", "b-desc": "%addr", "e": "%r132", "selector": "0", "scale-d": "%p0",
+    "groups": "0", **{kind: f"{plain}" for kind, (plain, _) in IMMEDIATES.items()},
+}  # fmt: skip
+"""Operands of a warpgroup's instructions that are no vectors."""
+
+
+def of_warpgroup(
+    form: Form, texts: Mapping[str, str] | None = None, *, registers: bool = False,
+    counts: Mapping[str, int] | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the operands of a form of a warpgroup, documented or not.
+
+    `texts`: Of kinds that are not to be plain. `registers`: Whether A is in registers, behind those
+    of the largest D. `counts`: Registers of the vectors d and a, if not those of the form.
+    """
+    written = {**_IN_A_WARPGROUP, **(texts or {})}
+    for kind in form.vectors.keys() - {"e"}:
+        one = form.vectors[kind]
+        count = (counts or {}).get(kind, max(1, one.registers))
+        written[kind] = vector(count, one.register_type, 128 if kind == "a" else 0)
+    kinds = with_registers(form.operands) if registers else form.operands
+    return tuple(written[kind] for kind in kinds)
 
 
 def as_operands(
@@ -103,6 +137,7 @@ def as_operands(
     return tuple(operands)
 
 
+_TYPE_SLOTS = ("dtype", "atype", "btype", "ctype")
 _SHAPE = re.compile(r"m\d{1,3}n\d{1,3}k\d{1,3}")
 
 
@@ -118,10 +153,10 @@ def described(draft: Draft) -> dict[str, Matrix | Vector]:
     if row.implicit_types:
         texts["atype"] = texts["atype"] or "f16"  # implicit (9.7.14.4.5)
         texts["btype"] = texts["btype"] or texts["atype"]
-    types = {operand: texts.get(f"{operand}type", "") for operand in "dabc"}
+    types = {name[0]: texts[name] for name in texts if name in _TYPE_SLOTS}
     if not row.opaque:
-        known = _SHAPE.fullmatch(texts["shape"]) and FORMATS.keys() >= set(types.values())
-        return row.form(texts).vectors if known else {}
+        known = _SHAPE.fullmatch(texts.get("shape", "")) and FORMATS.keys() >= set(types.values())
+        return row.form(texts).vectors if known and types else {}
     shape = SHAPES.get(texts["shape"])
     if "matrix" in texts:
         types = {texts["matrix"]: texts["type"]}
@@ -156,7 +191,13 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
             case "ids_a" | "ids_b":  # of 16 bits (9.7.14.5.14)
                 ids = (one.strip() for one in operand.strip("{}").split(","))
                 return all(one[:1].isdigit() or one[:2] == "%h" for one in ids)
-            case "selector":
+            case "a-desc" | "b-desc":
+                return operand == "%addr"
+            case "scale-d":
+                return operand in ("0", "1", "%p0", "!%p0")
+            case "selector" | "groups":
+                return True
+            case _ if kind in IMMEDIATES:
                 return True
             case "stride":
                 number = not operand[0].isalpha() and operand[0] not in "%_$"
@@ -165,7 +206,8 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
         items = [item.strip() for item in operand.strip("{}").split(",")]
         return all(item[:1] == "%" and item[1:2] in allowed for item in items)
 
-    operands = zip(form.operands, draft.operands, strict=False)
+    kinds = kinds_written(form.operands, draft.operands)
+    operands = zip(kinds, draft.operands, strict=False)
     return draft.predicate in ("", "%p0", "!%p0") and all(fits(*pair) for pair in operands)
 
 
@@ -201,9 +243,13 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def documented(kind: str) -> tuple[str, ...]:
-    """Return every qualifier of a kind that stands in some documented form, in page order."""
-    slots = (slot for form in FORMS for slot in form.slots if slot.text)
+def documented(kind: str, warps: int = 1) -> tuple[str, ...]:
+    """Return every qualifier of a kind that stands in some documented form, in page order.
+
+    `warps`: That of the forms: of one warp, or of a warpgroup.
+    """
+    forms = FORMS if warps == 1 else warpgroup_forms()
+    slots = (slot for form in forms for slot in form.slots if slot.text)
     return tuple(dict.fromkeys(slot.text for slot in slots if kind_of(slot.name) == kind))
 
 
@@ -222,7 +268,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 9  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
+GENERATOR_VERSION = 10  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
@@ -256,6 +302,16 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
     if form.is_scaled:
         operands = [("{%h0, %h1}" if one == "{0, 0}" else one) for one in plain.operands]
         drafts.append(replace(plain, operands=tuple(operands)))
+    if form.warps > 1:
+        others: dict[str, tuple[str, ...]] = {"scale-d": ("0", "1", "!%p0"), "groups": ("1", "7")}
+        others |= {kind: (f"{other}",) for kind, (_, other) in IMMEDIATES.items()}
+        drafts += [
+            replace(plain, operands=of_warpgroup(form, {kind: text}))
+            for kind in form.operands
+            for text in others.get(kind, ())
+        ]
+    if "a-desc" in form.operands:
+        drafts.append(replace(plain, operands=of_warpgroup(form, registers=True)))
     return tuple(drafts)
 
 
@@ -278,8 +334,9 @@ class Neighbourhood:
 
     def drafts(self) -> Iterator[Draft]:
         """List the instructions of the neighbourhood; of too many, some spread over all."""
+        warps = INSTRUCTIONS[self.origin.mnemonic].warps
         choices = [
-            ("", *documented(kind), *(foreign(kind) if self.foreign else ()))
+            ("", *documented(kind, warps), *(foreign(kind) if self.foreign else ()))
             for kind in (kind_of(axis[0]) for axis in self.axes)
         ]
         total = prod(map(len, choices))
@@ -302,6 +359,14 @@ class Neighbourhood:
 
         if self.registers == "origin":
             return draft
+        row = INSTRUCTIONS[draft.mnemonic]
+        if row.warps > 1:
+            counts = {name: count(one) for name, one in described(draft).items()}
+            of_a = any(operand.startswith("{") for operand in draft.operands[1:])
+            if not counts:
+                return draft
+            form = row.form(dict(draft.qualifiers))
+            return replace(draft, operands=of_warpgroup(form, registers=of_a, counts=counts))
         vectors, by_hand = described(draft), isinstance(self.registers, int)
         if len(vectors) >= 4 and not (by_hand and not INSTRUCTIONS[draft.mnemonic].opaque):
             counts = {name: count(one) for name, one in vectors.items()}
@@ -428,7 +493,7 @@ _PREDICATES = st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))
 _DAMAGES: tuple[Callable[[st.DrawFn, Draft], Draft], ...] = (
     lambda draw, x: replace(x, qualifiers=tuple(draw(st.permutations(x.qualifiers)))),
     _double,
-    lambda draw, x: _with_operand(x, draw(st.integers(0, len(x.operands) - 1))),
+    lambda draw, x: _with_operand(x, draw(st.integers(0, max(0, len(x.operands) - 1)))),
     lambda draw, x: replace(x, operands=(*x.operands, draw(_EXTRA))),
     _swap_operands,
     _change_vector,

@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from itertools import count as count_up
 from typing import Any, ClassVar, Self, TypeVar
@@ -31,8 +30,9 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from strategies.contents import Recipe, ValueClass, recipes
+from strategies.contents import Recipe, ValueClass, drawn_recipe, recipes
 from strategies.draws import (
+    Drawn,
     PtxVersions,
     Selection,
     derived_seed,
@@ -332,38 +332,18 @@ some defects of the driver's compiler show in one of 10,000 (docs/findings.md, 2
 _RANDOM_CLASSES = 4  # Classes of half of a program's first images, which are drawn
 
 
-class Speed(StrEnum):
-    """How fast images are run, in classes that decide when rounds grow."""
-
-    INTERPRETED = "interpreted"  # The simulated device: thousands of images a second
-    NATIVE = "native"  # A GPU: the oracle is slower than it
-
-
 _FIRST_IMAGES = 8
 """Images of a program in the first rounds: as long on the simulated device as drawing the program
 (4 ms each, 2026-11)."""
-IMAGES = 256  # Images of a program where nobody counts rounds
-_MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}
-"""From here on the time of a program is that of its images, and more of them bring little: of 6,000
-programs of scalar code under 17 versions of ptxas, 64 images of each showed 12 defects."""
-MOST_OF_FORMS = 2048
-"""The same of programs about a form, whose images take nearly three times as long. With 8192 for
-all, an H200 with 16 cores had 130,000 images and 27 programs a second; with 2048 for all 92,000 and
-67 (2026-11-24)."""
+IMAGES = 256
+"""Most images of a program. Programs find, not images: of 104 identities that campaigns found on an
+H200 nine in ten were seen below image 64, 101 below 256, the others below 1,240 (2026-11-29)."""
 _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; one program in a hundred has
 images of 100 KiB and more (2026-11)."""
 _BROAD_ROUNDS = 48
 """Rounds before the first growth: 384 programs, every family several times (sm_90: 373 forms)."""
-_ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
-"""Rounds from one doubling to the next; where compiling costs more, breadth does, too."""
-_FRESH_IMAGES = {Speed.INTERPRETED: 64, Speed.NATIVE: 6 << 18}
-"""Most images that a device makes beyond those that the oracle judges, of a program that takes 10
-ns for each: all programs take 16 ms of an H100 (`runners.reference.fresh`)."""
-LANES_TAKE = 4
-"""Code of lanes alone has so many times fewer of these: more programs find more than images."""
-_FIRST_FRESH = 1 << 18  # Most such images in the first rounds: breadth comes first
-_FEW_FORMS = 16  # Selected forms up to which breadth does not come first
+_ROUNDS_OF_A_STEP = 8  # Rounds from one doubling to the next
 
 
 def _lane_programs(forms: Sequence[Form], number: int) -> int:
@@ -380,16 +360,10 @@ def programs_of_round(forms: Sequence[Form], number: int) -> int:
     return PROGRAMS + _lane_programs(forms, number)
 
 
-def images_per_program(number: int, speed: Speed) -> int:
-    """Return how many images each program of a round is run on, `MOST_OF_FORMS` apart."""
-    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
-    return min(_MOST_IMAGES[speed], _FIRST_IMAGES << min(doublings, 16))
-
-
-def fresh_per_program(number: int, speed: Speed, forms: int) -> int:
-    """Return how many images of a program of a round a device makes where one takes 10 ns."""
-    growth = images_per_program(number, Speed.NATIVE) // _FIRST_IMAGES
-    return min(_FRESH_IMAGES[speed], _FIRST_FRESH * growth if forms > _FEW_FORMS else 1 << 64)
+def images_per_program(number: int) -> int:
+    """Return how many images each program of a round is run on."""
+    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP
+    return min(IMAGES, _FIRST_IMAGES << min(doublings, 16))
 
 
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
@@ -460,7 +434,6 @@ def round_batches(
     key: int,
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
-    most_of_forms: int = MOST_OF_FORMS,
     line_bytes: int = 1,
     shares_registers: Sequence[bool | None] = (None,),
 ) -> Iterator[Batch]:
@@ -468,9 +441,9 @@ def round_batches(
 
     A program is a function of the key, its place in the round and its own focus alone; without
     focuses the key chooses them. Of several versions the key draws one for the round; a program
-    whose form is newer has the oldest version that has it. `count` and `most_of_forms` are images
-    of a program, and of one that is about a form; fewer where they are large. `line_bytes` goes to
-    every second program, `shares_registers` to the programs in turn, where it is not None.
+    whose form is newer has the oldest version that has it. `count` are the images of a program;
+    fewer where they are large. `line_bytes` goes to every second program, `shares_registers` to the
+    programs in turn, where it is not None.
     """
     versions = version if isinstance(version, PtxVersions) else only_version(version)
     of_round = version_of_round(versions, key)
@@ -495,12 +468,11 @@ def round_batches(
         module = Module.named(target, of_program)
         strategy = programs(focus, module=module, forms=tuple(forms))
         for program, recipe in _with_recipe(strategy, module, own, classes):
-            wanted = count if about is None else min(count, most_of_forms)
-            most = max(_FIRST_IMAGES, wanted * _FULL_BYTES // program.image_bytes)
+            most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
             main = focus.form is not None and focus.form.is_main
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                count=min(wanted, most), version=of_program,
+                count=min(count, most), version=of_program,
                 form=focus.form if main else main_form(program),
             )  # fmt: skip
 
@@ -510,7 +482,8 @@ def _with_recipe(
 ) -> Iterator[tuple[Program, Recipe]]:
     """Draw a program and what fills its images; nothing if a module does not have the program."""
     # Some state spaces and types are newer than what is multiplied.
-    program, recipe = draw_one(st.tuples(strategy, recipes(wanted=tuple(classes))), key)
+    both = Drawn(lambda data: (data.draw(strategy), drawn_recipe(data.draw, tuple(classes))))
+    program, recipe = draw_one(both, key)
     if all(is_available(form, module) for form in requirements(program)):
         yield program, recipe
 
@@ -555,7 +528,7 @@ def undefined_of_round(
 
 
 def campaign_rounds(
-    forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
+    forms: Sequence[Form], *, target: str, version: str, seed: int
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
     reached = Reached(ProgramCoverage)
@@ -566,7 +539,7 @@ def campaign_rounds(
         batches = [
             *round_batches(
                 forms, target=target, version=version, key=round_key(seed, number),
-                focuses=focuses, count=images_per_program(number, speed),
+                focuses=focuses, count=images_per_program(number),
             )
         ]  # fmt: skip
         for batch in batches:

@@ -219,8 +219,8 @@ class Campaign:
                 self._rounds.finished(report)
                 if report.health is not None:
                     self._health[report.device] = report.health
+                self._take_suspects(report.apart)
                 if (told := report.screening) is not None:
-                    self._take_suspects(told.suspects)
                     self._state.screened += told.comparisons
                     self._state.screened_wrong += told.wrong
                     self._screening = self._screening or protocol.ScreeningReport()

@@ -537,7 +537,8 @@ class Triage:
 
     def _shrinks(self, member: FamilyState) -> bool:
         saved = member.saved
-        if member.case.shrink is not ShrinkStatus.RAW or saved is None:
+        # Of what is known there is a small case: of 40 findings of a minute on a GPU 30 were.
+        if member.known or member.case.shrink is not ShrinkStatus.RAW or saved is None:
             return False
         return self.shrinks(self.corpus.get(saved.id).finding)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -33,7 +33,7 @@ from runners.emission import emit
 from runners.faults import by_name
 from runners.isolation import FailingImage, Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Pending, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand, expand_by_class
 from strategies.draws import PtxVersions, Selection
@@ -66,11 +66,13 @@ class ImageLaunch:
     batch: Batch
     built: Built
     compiled: Compiled
+    round: int
     images: Images = field(default_factory=lambda: np.zeros((0, 0), np.uint8))  # before it
     numbers: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.intp))
     """The number of each of them among those of the program, (count,)."""
 
 
+_Begun = tuple[ImageLaunch, Pending]
 _Group = tuple[protocol.Found, list[int]]
 """Wrong images of one bucket, and the places of those of them that were judged."""
 
@@ -95,9 +97,11 @@ class ProgramRounds(Rounds):
         self._runner = BeatingRunner(ready.runner, heartbeat.beat)
         self._member = Member(toolchain=choice.toolchain, level=choice.toolchain.default_level)
         self._remembered = Remembered()
-        self.verified: list[Batch] = []
-        """Programs of the last report of which every image that was run came out as it must."""
+        self.verified: list[ImageLaunch] = []
+        """Programs that the last report ends, of which every image came out as it must."""
         self._odd: set[str] = set()  # entries of those that came out wrong
+        self._begun: dict[tuple[str, int, int], _Begun] = {}
+        """Images that the runner has, by entry of the program, number of the first, and count."""
         self._looked_at: dict[tuple[str, Kind], Bucket] = {}
         """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
@@ -111,7 +115,7 @@ class ProgramRounds(Rounds):
 
     def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
-        self.verified, self._odd, self._looked_at = [], set(), {}
+        self.verified, self._odd, self._looked_at, self._begun = [], set(), {}, {}
         return super().report(job)
 
     def _build(
@@ -145,8 +149,13 @@ class ProgramRounds(Rounds):
     def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
         done = self._report.compared
         super()._work_on(batch, built, place, end)
-        if self._report.compared > done and batch.entry not in self._odd:
-            self.verified.append(batch)
+        is_whole = self._job.skip + self._report.cases >= end and not self._report.lost
+        if self._report.compared > done and is_whole and batch.entry not in self._odd:
+            (variant,) = self._variants(built, batch.entry)
+            number = self._job.plan.round
+            self.verified.append(
+                ImageLaunch(batch=batch, built=built, compiled=variant.compiled, round=number)
+            )
 
     def _compare(
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
@@ -168,23 +177,45 @@ class ProgramRounds(Rounds):
         self._report.unasked += images
         self._report.said = failure.line
 
-    def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
-        report, target = self._report, compiled.oracle_target
+    def _begin(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> None:
+        if self._ready.choice.name != "cuda" or self._job.skip or self._job.limit is not None:
+            return
+        room = _BYTES_AT_ONCE
+        for batch in batches:
+            count = min(self._images_at_once(batch), batch.count)
+            room -= count * batch.program.image_bytes
+            if room < 0:
+                return
+            if own := built.get(batch.entry):
+                for variant in self._variants(own, batch.entry):
+                    begun = self._submitted(batch, own, variant.compiled, 0, count)
+                    self._begun[batch.entry, 0, count] = begun
+
+    def _submitted(
+        self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int
+    ) -> _Begun:
         self._heartbeat.enter(protocol.Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
+        launch = ImageLaunch(
+            batch=batch, built=built, compiled=compiled, round=self._job.plan.round,
+            images=images, numbers=numbers,
+        )  # fmt: skip
         self._heartbeat.enter(protocol.Stage.RUN)
-        pending = self._runner.submit(compiled, images, entry=batch.entry)
+        return launch, self._runner.submit(compiled, images, entry=batch.entry)
+
+    def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
+        report, target = self._report, compiled.oracle_target
+        begun = self._begun.pop((batch.entry, first, count), None)
+        launch, pending = begun or self._submitted(batch, built, compiled, first, count)
+        images = launch.images
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
         if isinstance(ran, Failure) and ran.trouble is Trouble.UNSUPPORTED:
             report.cases += count
             self._unsupported(ran, count)
             return
-        launch = ImageLaunch(
-            batch=batch, built=built, compiled=compiled, images=images, numbers=numbers
-        )
         came: Ran | Isolation
         if not isinstance(ran, Failure):
             came, judged, failed = ran, count, 0

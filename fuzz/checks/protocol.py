@@ -281,7 +281,6 @@ class ScreeningReport:
 
     comparisons: int = 0  # images, times the multiprocessors that ran each
     wrong: int = 0  # comparisons that differed
-    suspects: list[Found] = field(default_factory=list)  # replayed; later ones replace earlier
     trouble: str = ""  # why nothing is screened any more; empty while something is
 
     def add(self, other: ScreeningReport) -> None:
@@ -312,6 +311,8 @@ class RoundReport:
     lost: str = ""  # how the device was lost; empty while it is there
     device: int = 0
     health: DeviceStatus | None = None  # what the device said of itself, now and then
+    apart: list[Found] = field(default_factory=list)
+    """What programs of this and earlier rounds showed in idle time: it waits for no round."""
     screening: ScreeningReport | None = None  # beside it; None where this worker does not
     outcomes: Outcomes | None = None  # where they were asked for, and every image ran
     disagreement: Found | None = None  # with the device that the round was compared with

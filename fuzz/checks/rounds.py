@@ -31,7 +31,7 @@ from runners.protocol import Failure, Images, Ran, Runner
 from runners.toolchains import Toolchain
 from strategies.draws import PtxVersions
 from strategies.features import Focus
-from strategies.rounds import MOST_OF_FORMS, Batch, ProgramCoverage, round_batches, round_key, up_to
+from strategies.rounds import Batch, ProgramCoverage, round_batches, round_key, up_to
 
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Of images that the oracle is asked for together, and the cache holds."""
@@ -44,8 +44,6 @@ class Work:
     focuses: tuple[Focus, ...] | None = None
     """What each program should be about; None: what the key of the round chooses."""
     count: int  # images of each program
-    most_of_forms: int = MOST_OF_FORMS  # most images of a program that is about a form
-    fresh: int = 0  # images beyond those, which the device makes and compares with its reference
 
 
 class Rounds(ABC):
@@ -98,6 +96,7 @@ class Rounds(ABC):
                for one in batches):  # fmt: skip
             # Some have fewer cases than was thought: others have their turn.
             batches.extend(drawn)
+        self._begin(batches, built)
         place = 0  # cases of the round before the program at hand
         for batch in batches:
             if self._heartbeat.interrupted or (job.limit is not None and report.cases >= job.limit):
@@ -122,7 +121,6 @@ class Rounds(ABC):
                     key=round_key(self._seed, job.plan.round * self._parts + part),
                     focuses=job.plan.work.focuses,
                     count=job.plan.work.count,
-                    most_of_forms=job.plan.work.most_of_forms,
                     line_bytes=self._line_bytes,
                     shares_registers=self._shares_registers,
                 ):
@@ -273,6 +271,9 @@ class Rounds(ABC):
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         """Count some images of a program as cases, and report which came out wrong."""
+
+    def _begin(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> None:  # noqa: B027
+        """Have a runner that works by itself begin with all programs of the round."""
 
     def _ended(self, built: Mapping[str, Built]) -> None:  # noqa: B027
         """Note that all programs of the round were tried."""

@@ -50,7 +50,7 @@ from fuzz.output import (
     rows_of,
     tracked,
 )
-from fuzz.runner import RunnerChoice, best_runner, cores, usual_workers
+from fuzz.runner import RunnerChoice, best_runner, cores
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import TARGETS, Module, parse_target
 from runners.assemblers.assembler import Assembler
@@ -355,7 +355,7 @@ def _draw(result: GateResult, *, seconds: float, until: float) -> None:
     )
     name = re.sub(r"[^\w.-]+", "-", f"gate-{result.old.label}-{result.new.label}")
     corpus = create_corpus(options.corpus or Path(name), generator=generator())
-    workers = options.workers or usual_workers(result.runner)
+    workers = options.workers or cores()
     with (
         CampaignStore(corpus.path) as store,
         closing(ProcessPool(check, workers=workers, devices=(options.device,))) as pool,

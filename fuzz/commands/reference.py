@@ -186,7 +186,8 @@ def _form_row(form: Form) -> dict[str, object]:
     specific = [note for note in notes if note.specific]
     also = [note.also for note in specific if note.also]
     places = ", ".join((*also, "sm_100a, sm_101a/sm_110a, sm_120a")) + " and families"
-    smallest = max(note.target for note in notes if note.target is not None)
+    only = "".join(note.only for note in notes)
+    smallest = max((note.target for note in notes if note.target is not None), default=None)
     return {
         "text": canonical(form).text,
         "opcode": form.opcode,
@@ -194,7 +195,7 @@ def _form_row(form: Form) -> dict[str, object]:
         "registers": {kind: vector.registers for kind, vector in form.vectors.items()},
         "since": str(max(note.since for note in notes if note.since is not None)),
         "until": str(until[0]) if until else None,
-        "target": places if specific else f"sm_{smallest}",
+        "target": places if specific else only or f"sm_{smallest}",
         "section": form.section,
         "section_of": legality.SECTIONS,
         "block": form.page_family,

@@ -45,10 +45,10 @@ from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
     best_runner,
+    cores,
     hardware_runner,
     has_device_fault,
     judge_by,
-    usual_workers,
     visible_devices,
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -272,7 +272,7 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        idle=partial(IdleScreening, seed=seed) if idles else None,
+        screening=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
     )  # fmt: skip
 
@@ -371,9 +371,7 @@ def _pool(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessPoo
     on_gpu = options.runner == "cuda"
     if options.fleet is None:
         devices = options.devices or tuple(range(visible_devices() if on_gpu else 1))
-        workers = options.workers or usual_workers(
-            options.runner or "", compares=options.device_reference, devices=len(devices)
-        )
+        workers = options.workers or cores()
         tell(f"starting {output.counted(workers, 'worker')}")
         return ProcessPool(
             check, workers=workers, devices=devices[:1] if options.matrix else devices

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +13,8 @@ import numpy as np
 
 from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known, Row
-from fuzz.checks.protocol import Found, FoundState, RoundReport, ScreeningReport
+from fuzz.checks.program_rounds import ImageLaunch
+from fuzz.checks.protocol import Found, FoundState, ScreeningReport
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     Bucket,
@@ -27,16 +25,14 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.verdicts import Attempt, Subject, differences, judge
 from fuzz.kinds import sentence
-from fuzz.runner import OpenRunner, kind_of_failure, opened
+from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
 from fuzz.screening.sets import describe, fits, set_program
-from oracle.errors import WarpfuzzError
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from strategies.features import main_form
-from strategies.rounds import Batch
 
 _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
@@ -211,89 +207,61 @@ def _widen(there: ScreenFinding, item: ScreenItem) -> None:
         there.instructions.append(name)
 
 
-_IMAGES = 128  # images of a program: several of every class of values that a recipe has
-_PROGRAMS = 64  # programs that take turns; a new one takes the place of the oldest
-_WAITING = 16  # programs that may wait until they are taken in; the oldest of more are dropped
+_IMAGES = 128  # screened images of a program: several of every class that a recipe has
+_PROGRAMS = 64  # programs that are screened in turn; a new one takes the place of the oldest
+_WAITING = 16  # programs that may wait until they are screened; the oldest of more are dropped
 _NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
-_END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
 
 class IdleScreening:
-    """Screens beside a worker's rounds, if no other worker does so on its device."""
+    """Programs of rounds that take turns in the idle time of their device (`fuzz.checks.idle`)."""
 
     def __init__(self, ready: OpenRunner, *, seed: int) -> None:
-        self._ready, self._seed = ready, seed
-        self._claim: socket.socket | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._end = threading.Event()
-        self._verified: deque[tuple[int, Batch]] = deque(maxlen=_WAITING)
-        """Programs that have yet to be taken in, and the rounds that they are from."""
-        self._lock = threading.Lock()
-        self._report = ScreeningReport()  # what came of it since it was last taken
+        self._module = Module.named(ready.target, ready.ptx_version)
+        self._target = ready.oracle_target
+        self._screen = ScreenRun(ready, describe(self._module, seed=seed, covers={}), grows=True)
+        self._examiner = ScreenExaminer(self._screen, device=f"GPU {ready.choice.device}")
+        self._waiting: deque[ImageLaunch] = deque(maxlen=_WAITING)
+        self._newest = -_NEW_SECONDS
 
-    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
-        """Take in programs that a round has verified, and add to its report what was screened."""
-        if self._claim is None:
-            self._claim = _claim(self._ready)
-            if self._claim is None:
-                return
-            self._thread.start()
-        self._verified.extend((number, batch) for batch in verified if fits(batch))
-        with self._lock:
-            report.screening, self._report = self._report, ScreeningReport()
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a program for the next step."""
+        return bool(self._screen.programs) or self._has_new
 
-    def close(self) -> None:
-        """End the launches that are on their way."""
-        self._end.set()
-        if self._claim is not None:
-            self._thread.join(_END_SECONDS)
-            self._claim.close()
+    @property
+    def _has_new(self) -> bool:
+        return bool(self._waiting) and time.monotonic() - self._newest >= _NEW_SECONDS
 
-    def _work(self) -> None:
-        try:
-            with opened(self._ready.choice) as ready:
-                self._screen(ready)
-        except WarpfuzzError as error:
-            with self._lock:
-                self._report.trouble = str(error)
+    def add(self, launch: ImageLaunch) -> None:
+        """Take in a program, unless it cannot be screened."""
+        if fits(launch.batch):
+            self._waiting.append(launch)
 
-    def _screen(self, ready: OpenRunner) -> None:
-        module = Module.named(self._ready.target, self._ready.ptx_version)
-        screen = ScreenRun(ready, describe(module, seed=self._seed, covers={}), grows=True)
-        examiner = ScreenExaminer(screen, device=f"GPU {ready.choice.device}")
-        newest = -_NEW_SECONDS
-        while not self._end.is_set():
-            if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
-                newest = time.monotonic()
-                number, batch = self._verified.popleft()
-                made = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
-                screen.add(replace(made, entry=f"{batch.entry}_of_round_{number}"))
-                if screen.programs > _PROGRAMS:
-                    screen.drop()
-            before = screen.tally.total
-            screen.step()
-            now = screen.tally.total
-            found = [
-                Found(
-                    bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
-                    files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
-                )
-                for one in examiner.new()
-            ]  # fmt: skip
-            with self._lock:
-                self._report.comparisons += now.cases - before.cases
-                self._report.wrong += now.wrong - before.wrong
-                self._report.suspects += found
-        screen.finish()
+    def step(self) -> tuple[ScreeningReport, list[Found]]:
+        """Wait for a launch; return what came of it."""
+        screen = self._screen
+        if self._has_new:
+            self._newest = time.monotonic()
+            launch = self._waiting.popleft()
+            batch = launch.batch
+            made = set_program(batch, launch.round, _IMAGES, self._module, target=self._target)
+            screen.add(replace(made, entry=f"{batch.entry}_of_round_{launch.round}"))
+            if screen.programs > _PROGRAMS:
+                screen.drop()
+        before = screen.tally.total
+        screen.step()
+        now = screen.tally.total
+        found = [
+            Found(
+                bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
+                files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
+            )
+            for one in self._examiner.new()
+        ]  # fmt: skip
+        told = ScreeningReport(comparisons=now.cases - before.cases, wrong=now.wrong - before.wrong)
+        return told, found
 
-
-def _claim(ready: OpenRunner) -> socket.socket | None:
-    """Claim the idle time of a device for this process; None if another process has it."""
-    device = ready.uuid or f"{ready.device} of {os.getpid()}"
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        claim.bind(f"\0warpfuzz screens {device}"[:100])
-    except OSError:
-        claim.close()
-        return None
-    return claim
+    def finish(self) -> None:
+        """Wait for the launches that are on their way."""
+        self._screen.finish()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus import Kind
-from fuzz.checks.programs import made_again, sample
+from fuzz.checks.fresh import made_again, sample
 from fuzz.findings.families import form_name
 from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure

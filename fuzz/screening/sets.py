@@ -39,7 +39,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.rounds import Batch, Speed, campaign_rounds, family_of, opcode_of, round_batches
+from strategies.rounds import Batch, campaign_rounds, family_of, opcode_of, round_batches
 
 _MAGIC = b"warpfuzz screening set\n"
 _FORMAT = 1  # version of what is written here
@@ -288,8 +288,8 @@ _SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault 
 
 def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
-    target, version, speed = module.target.name, str(module.version), Speed.INTERPRETED
-    rounds = campaign_rounds(forms, target=target, version=version, seed=seed, speed=speed)
+    target, version = module.target.name, str(module.version)
+    rounds = campaign_rounds(forms, target=target, version=version, seed=seed)
     return (list(filter(fits, batches)) for batches in rounds)
 
 

@@ -229,10 +229,7 @@ def _tiles_last(
     """Return matrices with other axes, of which tiles are the last, as they reach the unit."""
     turned = bits.transpose(axes)
     if bits.flags.c_contiguous:
-        size = bits.shape[1] * bits.shape[2]
-        rows = scratch.array(name, (size, len(bits)), np.uint64)
-        scratch.turn(rows.T, bits.reshape(len(bits), size))
-        turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
+        turned = scratch.tiles_last(name, bits, axes)
     return conversions.flushed(turned, FORMATS["f64"]) if subnormals == "flushed" else turned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,16 +13,12 @@ from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
+from oracle.arithmetic.integers import S32_GREATEST, S32_LEAST
 from oracle.arithmetic.scaled import decoded_scales
 from oracle.errors import UsageError
 from oracle.execution.chosen import Scales
-from oracle.execution.execution import (
-    S32_GREATEST,
-    S32_LEAST,
-    flat_operands,
-    multiply,
-    multiply_lanes,
-)
+from oracle.execution.execution import flat_operands, multiply, multiply_lanes
+from oracle.execution.warpgroups import multiply_warpgroup, warpgroup_operands
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import another_needed, form_of
 from oracle.models import TruncatedDot, model_for
@@ -223,11 +220,16 @@ def enclosure(
 
 
 def _short_sums(form: Form) -> TruncatedDot | None:
-    """Return the arithmetic of Ada that keeps less of a form's sums than the ISA promises."""
-    if form.a_type.bits > 8 or form.texts.get("kind"):  # Ada has no .kind
+    """Return the arithmetic that keeps less of a form's sums than the ISA promises.
+
+    Of Ada; and of Hopper's warpgroups, which are that GPU's alone (9.7.15.6.3: "accumulation of the
+    intermediate values is performed with at least single precision" where D is f32).
+    """
+    if form.a_type.bits > 8 or form.texts.get("kind"):  # neither has .kind
         return None
-    ada = (row for row in built_in_model("sm_89").dots if row.types == form.types)
-    return next((row for row in ada if row.sum_bits is not None), None)
+    base = built_in_model("sm_89" if form.warps == 1 else "sm_90")
+    short = (row for row in base.dots if row.types == form.types)
+    return next((row for row in short if row.sum_bits is not None), None)
 
 
 class _Numbers(NamedTuple):
@@ -388,13 +390,14 @@ def permitted(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """Return low, high and nan_ok: what the ISA permits one multiplication on any target.
 
-    Operands as `oracle.mma`, `mma_sync` and `mma_sp` take them. Bounds are float64, NaN where only
-    NaN is permitted, int64 of integers: of wmma.mma (..., m, n), else (..., 32, elements), those of
-    each lane's registers in order. Rows whose metadata have no meaning may be anything.
+    Operands as `oracle.mma`, `mma_sync`, `mma_sp` and `wgmma` (`c` is its d) take them, of which
+    the last negates none here, and adds d. Bounds are float64, NaN where only NaN is permitted,
+    int64 of integers: of wmma.mma (..., m, n), else (..., 32 or 128, elements), those of each
+    thread's registers in order. Rows whose metadata have no meaning may be anything.
     """
     form = form_of(opcode)
     if not form.is_product:
-        raise another_needed(form, "wmma.mma, mma or mma.sp")
+        raise another_needed(form, "wmma.mma, mma, mma.sp or wgmma.mma_async")
     if form.has_metadata != (metadata is not None):
         takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
         raise UsageError(f"{form.opcode} {takes}")
@@ -405,11 +408,13 @@ def permitted(
             return enclosure(form, a, b, c)
         numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
         return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
-    leading, operands, chosen = flat_operands(form, a, b, c, metadata, selector)
+    flat: Callable[..., Any] = flat_operands if form.warps == 1 else warpgroup_operands
+    leading, operands, chosen = flat(form, a, b, c, metadata, selector)
     ends: list[NDArray[Any]]
     if form.a_type.is_float:
         left, right, addend = (
-            layouts.unpack(form, name, words) for name, words in zip("abc", operands, strict=True)
+            layouts.unpack(form, name, words) if form.warps == 1 or name == "c" else words
+            for name, words in zip("abc", operands, strict=True)
         )
         bounds: tuple[NDArray[Any], ...]
         if chosen is None:
@@ -427,7 +432,8 @@ def permitted(
             for end in bounds
         ]
     else:
-        d = multiply_lanes(form, *operands, model=exact, metadata=chosen)
+        multiply_all = multiply_lanes if form.warps == 1 else multiply_warpgroup
+        d = multiply_all(form, *operands, model=exact, metadata=chosen)
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:

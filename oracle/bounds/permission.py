@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
-from oracle.execution.chosen import Metadata, Scales, chosen_by, scales_of
+from oracle.execution.chosen import Metadata, Scales, chosen_by, scale_places, scales_of
 from oracle.execution.execution import (
     Planes,
     Warps,
@@ -174,7 +174,7 @@ class BoundedWarps(Warps):
             found = self._placed_product(form, matrices, metadata, others[0]["tag"], scales)
         if scaling is not None:
             for operand, held in zip("ab", others[-2:], strict=True):
-                holders, _ = layouts.scale_places(form, operand, scaling[2])
+                holders, _ = scale_places(form, operand, scaling[2])
                 unclear = held["tag"][:, holders, 0] != EXACT
                 unclear = unclear[:, :, None] if operand == "a" else unclear[:, None]
                 found["tag"] = np.where(unclear, np.uint8(UNKNOWN), found["tag"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.chosen import check_selector
+from oracle.execution.chosen import checked_selector
 from oracle.execution.execution import chunk_tiles, placed_product
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import form_of
@@ -51,7 +51,7 @@ def mma_block_scale(
     for name in "ab":
         flat[name] = flat[name] << np.uint8(form.type(name).ignored_bits)
         flat[name] &= np.uint8(form.type(name).magnitude * 2 + 1)
-    known = check_selector(form, selector) if form.has_metadata else 0
+    known = checked_selector(form, selector) if form.has_metadata else 0
     result = np.empty((len(flat["c"]), form.shape.m, form.shape.n), form.d_type.raw)
     size, scratch = max(1, chunk_tiles(form) // 4), own_scratch()
     for start in range(0, len(result), size):

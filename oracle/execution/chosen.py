@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle import layouts
 from oracle.errors import UsageError
 from oracle.isa import lookup
 from oracle.isa.forms import Form
@@ -25,12 +24,31 @@ def scales_of(form: Form, scaling: Scaling, part: slice = slice(None)) -> Scales
     """Return the scales that registers of some tiles hold."""
     of_a, of_b, selector = scaling
     return (
-        layouts.scales_of(form, of_a[part], "a", selector),
-        layouts.scales_of(form, of_b[part], "b", selector),
+        _scales_of(form, of_a[part], "a", selector),
+        _scales_of(form, of_b[part], "b", selector),
     )
 
 
-def check_selector(form: Form, selector: object) -> int:
+def _scales_of(
+    form: Form, words: NDArray[np.uint32], operand: str, selector: int
+) -> NDArray[np.uint8]:
+    """Return scales of "a", (tiles, 16, scales), or "b", (tiles, scales, 8), of (tiles, 32, 1)."""
+    lane, first = scale_places(form, operand, selector)
+    shifts = np.uint32(8) * np.arange(first, first + form.scales, dtype=np.uint32)
+    found = (words[:, lane] >> shifts).astype(np.uint8)
+    return found if operand == "a" else found.swapaxes(1, 2)
+
+
+def scale_places(form: Form, operand: str, selector: int) -> tuple[NDArray[np.intp], int]:
+    """Return the lane of each row's or column's scales, and the first of their bytes (9.7.14.3)."""
+    ids = lookup.scale_ids(form, selector)
+    if operand == "a":
+        row = np.arange(form.shape.m)
+        return 4 * (row % 8) + 2 * ids.thread_a + row // 8, ids.byte_a
+    return 4 * np.arange(form.shape.n) + ids.thread_b, ids.byte_b
+
+
+def checked_selector(form: Form, selector: object) -> int:
     """Return a sparsity selector that the ISA defines for a form; else UsageError."""
     # With scales it has to be 0 (9.7.14.6.1): all lanes hold metadata.
     known = (0,) if form.is_scaled else lookup.selectors_of(form)
@@ -39,7 +57,7 @@ def check_selector(form: Form, selector: object) -> int:
     if selector not in known:
         text = f"the sparsity selector is {selector!s:.80}; of {form.opcode} it is "
         text += f"{' or '.join(map(str, known))}, and any other is undefined"
-        raise UsageError(f"{text} (PTX ISA {lookup.METADATA})")
+        raise UsageError(f"{text} (PTX ISA {form.metadata_section})")
     return int(selector)
 
 

@@ -16,13 +16,14 @@ from oracle import layouts
 from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.integers import S32_GREATEST, S32_LEAST, integer_products
 from oracle.arithmetic.scaled import scaled_product
 from oracle.errors import UsageError
 from oracle.execution.chosen import (
     Metadata,
     Scales,
     Scaling,
-    check_selector,
+    checked_selector,
     chosen_by,
     scales_of,
 )
@@ -51,17 +52,6 @@ from oracle.program.steps import (
 )
 from oracle.scalar import SCALARS
 
-# Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
-S32_LEAST = -(2**31)
-S32_GREATEST = 2**31 - 1
-
-
-def integer_products(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
-    """Return a @ b, (tiles, m, n), of 8-bit elements: f32 holds sums up to 16 * 255 * 255."""
-    products: NDArray[np.float32] = np.matmul(a.astype(np.float32), b.astype(np.float32))
-    return products.astype(np.int32)
-
-
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
 """Products computed together, below 16 MiB; of mma.sync twice as many (2026-11-22)."""
 _CHUNK_STEP = 64
@@ -83,7 +73,7 @@ def mma(
     Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     d = multiply(lookup.mma_form(opcode), a, b, c, model=model_of(target, model))
-    return d if d.ndim != 3 else in_order(d, (0, 1, 2))
+    return d if d.ndim != 3 or d.flags.c_contiguous else in_order(d, (0, 1, 2))
 
 
 def multiply(
@@ -197,20 +187,33 @@ def multiply_lanes(
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
-    size = chunk_tiles(form)
-    if metadata is not None and form.a_type.is_float:
-        size = max(1, size // _CHUNKS_OF_ROWS)
-    for start in range(0, len(a), size):
-        part = slice(start, start + size)
+    for part in parts(form, len(a)):
         left, right, addend = (
             layouts.unpack(form, name, words[part], scratch)
             for name, words in (("a", a), ("b", b), ("c", c))
         )
         chosen = None if metadata is None else (metadata[0][part], metadata[1])
         scales = None if scaling is None else scales_of(form, scaling, part)
-        d = placed_product(form, left, right, addend, model, scratch, chosen, scales)
-        layouts.pack(form, d, result[part], scratch=scratch)
+        multiply_into(result[part], form, left, right, addend, model, scratch, chosen, scales)
     return result
+
+
+def parts(form: Form, count: int) -> Iterator[slice]:
+    """Cut multiplications of registers into those that are computed together."""
+    size = chunk_tiles(form)
+    if form.has_metadata and form.a_type.is_float:
+        size = max(1, size // _CHUNKS_OF_ROWS)
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def multiply_into(
+    d: NDArray[np.uint32], form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
+    model: Model, scratch: Scratch, metadata: Metadata | None, scales: Scales | None = None,
+) -> None:  # fmt: skip
+    """Write the registers of A x B + C, (tiles, threads, words); C may be overwritten."""
+    made = placed_product(form, a, b, c, model, scratch, metadata, scales)
+    layouts.pack(form, made, d, scratch=scratch)
 
 
 def placed_product(
@@ -248,7 +251,7 @@ def flat_operands(
     left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
     chosen = None
     if metadata is not None:
-        chosen = metadata.reshape(-1, LANES), check_selector(form, selector)
+        chosen = metadata.reshape(-1, LANES), checked_selector(form, selector)
     return leading, (left, right, addend), chosen
 
 

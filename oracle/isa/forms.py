@@ -127,6 +127,8 @@ def format_named(name: str) -> Format:
 
 LANES = 32
 """Threads of a warp (PTX ISA 2.2.1)."""
+WARPGROUP = 4
+"""Warps of a warpgroup (9.7.15.1)."""
 LAYOUTS = ("row", "col")
 _SIZES = re.compile(r"([mnk])(\d+)")
 
@@ -263,7 +265,7 @@ def _has_operand(operand: str) -> cached_property[bool]:
 
 
 def _has_address_at(place: int) -> cached_property[bool]:
-    return cached_property(lambda form: form.operands[place] == "p")
+    return cached_property(lambda form: form.operands[place : place + 1] == ("p",))
 
 
 def _type_of(operand: str) -> cached_property[Format]:
@@ -282,6 +284,8 @@ class Form:
     """In the order of the page's syntax."""
     page_family: str
     """Heading of the page, or line of the syntax, under which the form stands."""
+    warps: int = 1
+    """Warps that execute it together: one, or a warpgroup."""
 
     @cached_property
     def opcode(self) -> str:
@@ -314,19 +318,24 @@ class Form:
         text = self.texts.get("scale_vec", "")
         return int(text[-2]) if text else _SCALE_VECTORS.get(self.texts["kind"], 1)
 
+    @property
+    def metadata_section(self) -> str:
+        """Section on metadata. `docs/oracle.md`, "Metadata", says where they lie."""
+        return "9.7.14.6.1" if self.warps == 1 else "9.7.15.6.1"
+
     @cached_property
     def stored(self) -> Form:
         """The form of the product of what is stored of A; itself where no metadata place it."""
         if not self.has_metadata:
             return self
         m, n, k = self.shape.m, self.shape.n, self.shape.k
-        kept = tuple(one for one in self.operands if one not in ("e", "selector"))
-        return replace(self.varied(shape=f"m{m}n{n}k{k // 2}"), operands=kept)
+        operands = tuple(one for one in self.operands if one not in ("e", "selector"))
+        return replace(self.varied(shape=f"m{m}n{n}k{k // 2}"), operands=operands)
 
     @cached_property
     def is_main(self) -> bool:
         """Whether a program can be about it: loads and stores of wmma only serve others."""
-        return self.is_product or not self.opaque
+        return self.warps == 1 and (self.is_product or not self.opaque)
 
     @cached_property
     def is_access(self) -> bool:
@@ -350,9 +359,11 @@ class Form:
     def matrices(self) -> dict[str, Matrix]:
         """The matrix of each operand, of one multiplication; of a sparse A what is stored."""
         if self.is_product:
-            # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
-            types = {name: self.texts[f"{name}type"] or "f16" for name in "dabc"}
-            if self.texts.get("kind") in _PACKED:
+            # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5).
+            # The C of a warpgroup is D as it was before (9.7.15.5.2).
+            texts = {"ctype": self.texts["dtype"], **self.texts}
+            types = {name: texts[f"{name}type"] or "f16" for name in "dabc"}
+            if texts.get("kind") in _PACKED:
                 types |= {name: f"{types[name]}b4" for name in "ab" if types[name] == "e2m1"}
             found = {
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])
@@ -385,9 +396,14 @@ class Form:
         quad_pairs = not self.opaque and self.texts["shape"] == "m8n8k4"
         return 4 if quad_pairs and self.a_type.name == "f16" else 1
 
+    @property
+    def threads(self) -> int:
+        """Threads that execute it together."""
+        return LANES * self.warps
+
     @cached_property
     def vectors(self) -> dict[str, Matrix | Vector]:
-        """Registers of the operands that are vectors, by their kind."""
+        """Registers of the operands that are vectors, or may be (A of a warpgroup), by kind."""
         if self.opaque:
             return {**self.matrices}
         if not self.is_product:
@@ -398,6 +414,7 @@ class Form:
                 register_type=matrix.register_type,
             )
             for name, matrix in self.matrices.items()
+            if self.warps == 1 or name in "da"
         }
         return found | {
             name: Vector(registers=1) for name in ("e", "sa", "sb") if name in self.operands
@@ -406,7 +423,8 @@ class Form:
     def words(self, operand: str) -> int:
         """Return the registers of an operand in words of 32 bits; f64 has two for each."""
         matrix = self.matrices[operand]
-        return self.groups * matrix.rows * matrix.columns * matrix.type.bits // (LANES * 32)
+        bits = self.groups * matrix.rows * matrix.columns * matrix.type.bits
+        return bits // (self.threads * 32)
 
     @property
     def number(self) -> int:

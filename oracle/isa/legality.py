@@ -39,6 +39,7 @@ class Rule(StrEnum):
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
     SCALE_IDS = "selectors of scales"
+    CONSTANT = "constant operand"
     DEPRECATED = "deprecated"
     PRECISION = "precision"
     """Hardware computes with less than the page promises."""
@@ -368,10 +369,10 @@ def _explain(instruction: str, module: Module) -> Explanation:
 
 
 _SHORT_SUMS = (
-    "the page promises sums of at least single precision; sm_89 keeps 13 bits below the largest "
-    "exponent, of C, too"
+    "the page promises sums of at least single precision; {} keeps 13 bits below the largest "
+    "exponent, of {}, too"
 )
-"""Of elements of 8 bits (oracle/models/sm_89.toml)."""
+"""Of elements of 8 bits (oracle/models/sm_89.toml, and of wgmma sm_90.toml)."""
 
 
 @lru_cache(maxsize=65536)
@@ -401,12 +402,13 @@ def _judge_opcode(
     if opcode not in lookup.forms_by_opcode():
         remarks.append(order_of(form))
     if (
-        module.target.number == 89
-        and form.is_product
+        form.is_product
+        and (module.target.number == 89 or form.warps > 1)
         and form.a_type.is_float
         and (form.a_type.bits, form.d_type.name) == (8, "f32")
     ):
-        remarks.append(Reason(_SHORT_SUMS, form.section, Rule.PRECISION))
+        short, addend = ("sm_90", "D") if form.warps > 1 else ("sm_89", "C")
+        remarks.append(Reason(_SHORT_SUMS.format(short, addend), form.section, Rule.PRECISION))
     for note in lookup.notes_of(form):
         if note.deprecated is not None and module.version >= note.deprecated:
             remarks.append(Reason(note.text, form.section, Rule.DEPRECATED))
@@ -424,7 +426,15 @@ def _judge_operands(
     section = row.section
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = row.operands_with({"block_scale": "block_scale" if ".block_scale" in opcode else ""})
+    known = [lookup.kinds_written(form.operands, operands) for form in resolution.candidates]
+    if not known:
+        # Which operands there are, the types of a warpgroup's multiplication may say.
+        if row.limited and row.warps > 1:
+            return [], []
+        has_scales = "block_scale" if ".block_scale" in opcode else ""
+        known = [row.form({"block_scale": has_scales}).operands]
+    fitting = (kinds for kinds in known if len(kinds) == len(operands))
+    kinds = next(fitting, known[0])
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -498,7 +508,23 @@ def _faults(
             if not (operand.startswith("{") and len(ids) == 2 and right):
                 text = f"the selectors of scales {operand!r} are no {{byte-id, thread-id}}, "
                 yield Reason(f"{text}unsigned integers of 16 bits", section, Rule.SCALE_IDS)
-        case "to" | "from" | "e" | "sa" | "sb":
+        case "scale-d":
+            # "the input predicate argument scale-d" (9.7.15.5.2); its examples have 1 there.
+            inner = operand.removeprefix("!").lstrip(_SPACES)
+            if value not in (0, 1) and not _REGISTER.fullmatch(inner):
+                text = f"scale-d is {operand!r:.80}; it is a predicate, 0 or 1"
+                yield Reason(text, section, Rule.CONSTANT)
+        case "groups":
+            # "Operand N is an integer constant" (9.7.15.7.3)
+            if value is None or value < 0:
+                text = f"the number of groups is {operand!r:.80}; it is a constant, 0 or more"
+                yield Reason(text, section, Rule.CONSTANT)
+        case _ if kind in lookup.IMMEDIATES:
+            if value not in lookup.IMMEDIATES[kind]:
+                allowed = " or ".join(map(str, lookup.IMMEDIATES[kind]))
+                text = f"{kind} is {operand!r:.80}; it is {allowed}"
+                yield Reason(text, section, Rule.CONSTANT)
+        case "to" | "from" | "e" | "sa" | "sb" | "a-desc" | "b-desc":
             if kind[0] == "s":  # ptxas takes it as a vector of one register, too (2026-11-29)
                 is_register = _REGISTER.fullmatch(operand.strip("{}" + _SPACES)) is not None
             if not is_register:
@@ -556,17 +582,15 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f"the sparsity selector {selector} is undefined with {form.shape.name} of "
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
-            yield Reason(text, lookup.METADATA, Rule.SELECTOR)
+            yield Reason(text, form.metadata_section, Rule.SELECTOR)
     for kind, threads in (("ids_a", lookup.THREADS_A), ("ids_b", lookup.THREADS_B)):
         if kind in operands:
             ids = (_integer(one.strip(_SPACES)) for one in operands[kind].strip("{}").split(","))
             allowed = (lookup.byte_ids(form), threads)
             for name, one, known in zip(("byte", "thread"), ids, allowed, strict=True):
                 if one is not None and one not in known:
-                    text = (
-                        f"{name}-id-{kind[-1]} {one} is undefined with .scale_vec::{form.scales}X"
-                    )
-                    text += f"; it is {' or '.join(map(str, known))}"
+                    text = f"{name}-id-{kind[-1]} {one} is undefined with .scale_vec::"
+                    text += f"{form.scales}X; it is {' or '.join(map(str, known))}"
                     yield Reason(text, lookup.BLOCK_SCALING, Rule.SCALE_IDS)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:

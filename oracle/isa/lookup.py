@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,22 +13,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oracle.errors import UsageError
-from oracle.isa.forms import LANES, Form, Matrix, Slot, kind_of
+from oracle.isa.forms import LANES, WARPGROUP, Form, Matrix, Slot, kind_of
 from oracle.isa.targets import Module, PtxVersion
 
-SCALES = ("sa", "ids_a", "sb", "ids_b")
-"""Kinds of the operands that `.block_scale` adds (9.7.14.5.14): scales and their selectors."""
 FRAGMENTS, STORAGE = "9.7.14.4.1", "9.7.14.4.2"
 """Sections of PTX ISA 9.0 on the registers of fragments, and on matrices in memory."""
 
 
+_RANGE = re.compile(r"\((\d+) to (\d+) by (\d+)\)")
+
+
 @cache
 def slots_of(text: str) -> dict[str, tuple[str, ...]]:
-    """Read "shape: m8n8|m16n8; type: b16" as what may stand in slots, by name."""
+    """Read "shape: m8n8|m16n8; type: b16" as what may stand in slots, by name.
+
+    "m64n(8 to 256 by 8)k16" are 32 texts.
+    """
     parts = (part.partition(":") for part in text.split(";"))
     return {
-        name.strip(): tuple(one.strip() for one in texts.split("|")) for name, _, texts in parts
+        name.strip(): tuple(one for some in texts.split("|") for one in _listed(some.strip()))
+        for name, _, texts in parts
     }
+
+
+def _listed(text: str) -> Iterator[str]:
+    match = _RANGE.search(text)
+    if match is None:
+        yield text
+        return
+    first, last, step = map(int, match.groups())
+    for number in range(first, last + 1, step):
+        yield text[: match.start()] + str(number) + text[match.end() :]
 
 
 def describes(where: str, form: Form) -> bool:
@@ -36,9 +52,13 @@ def describes(where: str, form: Form) -> bool:
     `where`: What has to stand in slots, or in some slot of a kind, such as "shape: m8n8|m16n8;
     type: b16". Several of these, parted by "or": one has to be so. "" describes every form.
     """
+    return _fits(where, form.slots)
+
+
+def _fits(where: str, slots: tuple[Slot, ...]) -> bool:
     return not where or any(
         all(
-            any(text in texts for slot, text in form.slots if name in (slot, kind_of(slot)))
+            any(text in texts for slot, text in slots if name in (slot, kind_of(slot)))
             for name, texts in slots_of(some).items()
         )
         for some in where.split(" or ")
@@ -66,6 +86,8 @@ class IsaNote:
     """A target that a note of these asks for besides."""
     suffix: str = ""
     """The suffix that its specific targets have to have, where not every one does."""
+    only: str = ""
+    """The one target that it asks for, where no other has what it is about."""
 
 
 def _refusal(note: IsaNote, module: Module) -> str | None:
@@ -74,6 +96,8 @@ def _refusal(note: IsaNote, module: Module) -> str | None:
     if (note.since and version < note.since) or (note.until and version >= note.until):
         return f"{note.text} The PTX ISA version here is {version}."
     if note.target is not None and target.number < note.target:
+        return f"{note.text} The target here is {target.name}."
+    if note.only not in ("", target.name):
         return f"{note.text} The target here is {target.name}."
     specific = _has_specific_shapes(module) and note.suffix in ("", target.suffix)
     if note.specific and target.name != note.also and not specific:
@@ -124,8 +148,14 @@ class Instruction:
     """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
     """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e", "sa",
-    "sb" a register, "selector" a constant, "ids_a" and "ids_b" two; every other is a vector of
-    registers. The first is written. Forms with `.block_scale` have `SCALES` behind these."""
+    "sb" a register, "selector" and "groups" constants, "ids_a" and "ids_b" two, and those of
+    `IMMEDIATES`; "a-desc" and "b-desc" a register with a matrix descriptor, or "a" in place of the
+    first (`with_registers`); "scale-d" a predicate or constant; every other is a vector of
+    registers. The first is written."""
+    limited: tuple[tuple[str, str], ...] = ()
+    """Operands, by kind, that only some forms have, and which (`describes`)."""
+    warps: int = 1
+    """Warps that execute it together: one, or a warpgroup."""
     function: str = ""
     """Name of the function of the package `oracle` that computes it; "" if none does."""
     figures: str = ""
@@ -174,17 +204,15 @@ class Instruction:
         found.pop("aligned")
         return found
 
-    def operands_with(self, texts: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the kinds of operands of a form with these texts in its slots."""
-        return (*self.operands, *(SCALES if texts.get("block_scale") else ()))
-
     def form(self, texts: Mapping[str, str], heading: str = "") -> Form:
         """Return the form with these texts in its slots, documented or not."""
         given = {"sync": "sync", "aligned": "aligned", **texts}
+        slots = tuple(Slot(name, given.get(name, "")) for name in self.slots)
+        absent = {kind for kind, where in self.limited if not _fits(where, slots)}
         return Form(
-            mnemonic=self.mnemonic, section=self.section, operands=self.operands_with(texts),
-            opaque=self.opaque, page_family=heading,
-            slots=tuple(Slot(name, given.get(name, "")) for name in self.slots),
+            mnemonic=self.mnemonic, section=self.section, opaque=self.opaque, slots=slots,
+            operands=tuple(kind for kind in self.operands if kind not in absent),
+            page_family=heading, warps=self.warps,
         )  # fmt: skip
 
     @cached_property
@@ -228,6 +256,7 @@ def _instruction(row: dict[str, Any]) -> Instruction:
         "blocks": tuple(Block(*block) for block in row["blocks"]),
         "notes": tuple(IsaNote(**_typed(note)) for note in row["notes"]),
         "fertile": tuple(map(tuple, row["fertile"])),
+        "limited": tuple(map(tuple, row.get("limited", ()))),
     }
     return Instruction(**_typed(row) | nested)
 
@@ -249,7 +278,10 @@ MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.te
 """Of mma those without `.kind`."""
 SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
 """Shapes of wmma by name."""
-FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
+FORMS: tuple[Form, ...] = tuple(
+    form for row in INSTRUCTIONS.values() for form in row.forms if row.warps == 1
+)
+"""Of one warp."""
 NARROW_FORMS = tuple(form for form in FORMS if form.texts.get("kind"))
 """Multiplications with `.kind`: of narrow floats, and of blocks with scales."""
 ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
@@ -258,10 +290,40 @@ ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
 """By matrix, layout and state space the wmma.load, of a D the wmma.store; the first of several."""
 
 
+@cache
+def warpgroup_forms() -> tuple[Form, ...]:
+    """Return the forms of a warpgroup; making them takes 30 ms (2026-11-29)."""
+    rows = INSTRUCTIONS.values()
+    return tuple(form for row in rows for form in row.forms if row.warps == WARPGROUP)
+
+
+def with_registers(operands: tuple[str, ...]) -> tuple[str, ...]:
+    """Return operands of a warpgroup's multiplication with A in registers, not in shared memory."""
+    kinds = ("a" if kind == "a-desc" else kind for kind in operands)
+    return tuple(kind for kind in kinds if kind != "imm-trans-a")
+
+
+def kinds_written(kinds: tuple[str, ...], operands: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of operands as they are written: A of a warpgroup may be a vector."""
+    is_vector = "a-desc" in kinds and any(text.startswith("{") for text in operands[1:2])
+    return with_registers(kinds) if is_vector else kinds
+
+
+IMMEDIATES: Mapping[str, tuple[int, int]] = {
+    "imm-scale-a": (1, -1), "imm-scale-b": (1, -1), "imm-trans-a": (0, 1), "imm-trans-b": (0, 1),
+}  # fmt: skip
+"""Constants that operands of a warpgroup's multiplication may be; the first changes nothing
+(9.7.15.5.2)."""
+
+
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
     """Return the orders in which the pages write the qualifiers of a form, the syntax's first."""
     # Examples of the wmma page have shape, space and layout in this order; ptxas takes more.
     slots = form.slots
+    if form.warps > 1 and form.is_product and form.satfinite:
+        # Examples of 9.7.15.5.2 have it behind the types.
+        last = next(slot for slot in slots if slot.name == "satfinite")
+        return (slots, (*(slot for slot in slots if slot is not last), last))
     if not form.opaque:
         return (slots,)
     layouts = tuple(slot for slot in slots if slot.name.endswith("layout"))
@@ -278,7 +340,7 @@ def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
 def forms_by_opcode() -> dict[str, Form]:
     """Map every documented spelling of every form, with and without `.aligned`, to the form."""
     table: dict[str, Form] = {}
-    for form in FORMS:
+    for form in (*FORMS, *warpgroup_forms()):
         for slots in spellings(form):
             texts = [slot.text for slot in slots if slot.text]
             table[".".join((form.mnemonic, *texts))] = form
@@ -305,7 +367,7 @@ def _spelling(mnemonic: str, pairs: Iterable[tuple[str, str]]) -> tuple[str, _Sp
 def _forms_by_spelling() -> dict[tuple[str, _Spelling], Form]:
     return {
         _spelling(form.mnemonic, ((kind_of(slot), text) for slot, text in form.slots)): form
-        for form in FORMS
+        for form in (*FORMS, *warpgroup_forms())
     }
 
 
@@ -381,8 +443,6 @@ def figures_of(form: Form) -> str:
     return INSTRUCTIONS[form.mnemonic].figures or form.mnemonic
 
 
-METADATA = "9.7.14.6.1"
-"""Section on metadata. `docs/oracle.md`, "Metadata", says where they lie."""
 _ORDERED = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
 """Pairs of indices that rise (9.7.14.6.1); of e4m3 and e5m2 it names no others."""
 
@@ -408,7 +468,7 @@ def unit_bits(form: Form) -> int:
 def metadata_lanes(form: Form) -> int:
     """Return how many lanes of each group of four hold metadata: 1, 2 or 4."""
     units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
-    return form.shape.m * units * 2 // (LANES // 4 * 32)
+    return form.shape.m * units * 2 // (form.threads // 4 * 32)
 
 
 BLOCK_SCALING = "9.7.14.3"
@@ -471,8 +531,12 @@ def ptx_operands(form: Form, vectors: Sequence[str], selector: int | None) -> li
 
 
 def index_bit(form: Form, selector: int, row: int, unit: int) -> int:
-    """Return 32 times the lane of a unit's index, plus its lowest bit in the lane's register."""
-    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8
+    """Return 32 times the thread of a unit's index, plus its lowest bit in the thread's register.
+
+    Each warp of a warpgroup has the metadata of its 16 rows, as mma.sp has them (9.7.15.6.1).
+    """
+    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8 % 2
+    lane += row // 16 * LANES
     if form.a_type.bits >= 16:
         return 32 * (lane + unit // 8) + 16 * half + 2 * (unit % 8)
     return 32 * (lane + half + 2 * (unit // 16)) + 2 * (unit % 16)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.isa.forms import Form, replicated
 from oracle.isa.legality import cited
-from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, METADATA, STORAGE, chunks_of, selectors_of
+from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, STORAGE, chunks_of, selectors_of
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
 from oracle.program.lane_code import LaneCode
@@ -388,7 +388,7 @@ def _check_metadata(state: _State, step: AnyOp, selector: int) -> None:
     of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
     if selector not in known:  # with scales a step has no other than those of the ISA
         text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
-        _report(state, Breach.SELECTOR, METADATA, text)
+        _report(state, Breach.SELECTOR, form.metadata_section, text)
     cell = state.registers.get(step.uses[4].registers[0])
     if cell is None or cell.constant is None:
         return
@@ -396,7 +396,7 @@ def _check_metadata(state: _State, step: AnyOp, selector: int) -> None:
     if pairs - {*chunks_of(form)}:
         allowed = ", ".join(map(hex, chunks_of(form)))
         text = f"the metadata are {cell.constant:#010x}; {of} 4 bits are {allowed}"
-        _report(state, Breach.METADATA, METADATA, text)
+        _report(state, Breach.METADATA, form.metadata_section, text)
 
 
 def _bounds(state: _State, value: operands.Uniform) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ class ScalarInstruction:
     target: int = 0
     """Least number of a target that has it: 90 for sm_90."""
 
-    @property
+    @cached_property
     def family(self) -> str:
         """First word of the opcode: "shf"."""
         return self.opcode.partition(".")[0]
@@ -89,7 +89,7 @@ class ScalarInstruction:
         fmt = {"tf32": "f32"}.get(self.nan, self.nan)
         return f"max.NaN.{fmt}" if fmt not in ("", "f64") else ""
 
-    @property
+    @cached_property
     def numbers(self) -> str:
         """Format of the elements of its sources, where no bits of one that is NaN matter.
 

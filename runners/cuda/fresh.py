@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import itertools
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -50,11 +45,6 @@ _SHARES = 512
 _CHUNK_BYTES = 256 << 20
 """Most bytes of the images of one launch: 3 % more images a second than with a quarter of it, and
 2.5 times as many as with 4 MiB (H200, 2026-11-23)."""
-_TURNS = 2
-"""Processes that compare at once: with one, nobody uses the GPU while that launches. Of 15 workers,
-one at once made 11.2 and two 11.8 million images a second (H200, 2026-11-28)."""
-_PATIENCE, _PAUSE = 1.0, 0.0005
-"""Seconds after which a process no longer waits for its turn, and between two looks."""
 _IMAGES = "images", "copies"
 _Row = tuple[int, NDArray[np.uint8], NDArray[np.uint8], int]
 """Number of an image, the image before and after, and its multiprocessor."""
@@ -223,37 +213,11 @@ class _Comparison:
     is_full: bool = False
 
 
-@contextmanager
-def turn(device: str) -> Iterator[None]:
-    """Have no more than `_TURNS` of the processes that compare on a device do so at once.
-
-    A device goes back and forth between the contexts of those that do so at once; one that waits
-    for too long goes on beside the others. The device has the same name in all processes.
-    """
-    # Whoever has this address, in Linux's namespace without files, loses it at its end.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
-        end = time.monotonic() + _PATIENCE
-        for number in itertools.cycle(range(_TURNS)):
-            if time.monotonic() > end:
-                break
-            try:
-                own.bind(f"\0warpfuzz {device} {number}")
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    time.sleep(_PAUSE)
-                    continue
-            break
-        yield
-
-
 class FreshImages:
-    """Comparisons in the present context of PyCUDA. Raises as `DeviceReference` does.
+    """Comparisons in the present context of PyCUDA. Raises as `DeviceReference` does."""
 
-    `device` is its name (`turn`).
-    """
-
-    def __init__(self, driver: Any, modules: Modules, device: str = "") -> None:
-        self._driver, self._modules, self._name = driver, modules, device
+    def __init__(self, driver: Any, modules: Modules) -> None:
+        self._driver, self._modules = driver, modules
         self._reference = DeviceReference(driver, modules)
         self._stream = driver.Stream()
         self._buffers = _Buffers(driver), _Buffers(driver)
@@ -275,17 +239,15 @@ class FreshImages:
         contents = self._reference.contents(work.contents)
         for buffers in self._buffers:
             self._driver.memcpy_htod(buffers.found, nothing_found())
-            # All that most programs need, once, and before others wait for this process.
+            # All that most programs need, once.
             for name in _IMAGES:
                 buffers.memory(name, max(self._chunk_bytes, size))
             buffers.memory("sms", 4 * result.most)
             buffers.units(result.most)
-        with turn(self._name):
-            begun = time.perf_counter()
-            last = self._launched(kernel, warps, contents, result)
-            last.copied.synchronize()
-            seconds = time.perf_counter() - begun
-        # The device is for others meanwhile.
+        begun = time.perf_counter()
+        last = self._launched(kernel, warps, contents, result)
+        last.copied.synchronize()
+        seconds = time.perf_counter() - begun
         self._look_at(last, result)
         rows = [*result.listed, *result.sampled]
         numbers, before, after, sms = zip(*rows, strict=True) if rows else ((), (), (), ())

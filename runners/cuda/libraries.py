@@ -181,34 +181,6 @@ class Monitor:
             return None
 
 
-def smallest_memory() -> int:
-    """Return the bytes of the smallest GPU of this machine; 0 if NVML does not tell.
-
-    Slices of a GPU (MIG) are not looked at: there it is 0, too.
-    """
-    try:
-        import pynvml as nvml
-    except ImportError:
-        return 0
-    try:
-        nvml.nvmlInit()
-        try:
-            found = []
-            for number in range(nvml.nvmlDeviceGetCount()):
-                device = nvml.nvmlDeviceGetHandleByIndex(number)
-                try:
-                    if nvml.nvmlDeviceGetMigMode(device)[0] == nvml.NVML_DEVICE_MIG_ENABLE:
-                        return 0
-                except nvml.NVMLError_NotSupported:
-                    pass
-                found.append(int(nvml.nvmlDeviceGetMemoryInfo(device).total))
-            return min(found, default=0)
-        finally:
-            nvml.nvmlShutdown()
-    except nvml.NVMLError:
-        return 0
-
-
 def _text(value: str | bytes) -> str:
     """Return text; older versions of nvidia-ml-py give bytes."""
     return value.decode() if isinstance(value, bytes) else value

@@ -7,8 +7,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from runners.cuda.compilation import refused
@@ -18,6 +17,7 @@ from runners.protocol import Failure, Trouble
 
 _COMPILERS = 8
 """Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
+_AHEAD = 256  # modules whose machine code may wait: of those that nobody came to run, the last
 _FOLDER = "machine code"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -103,36 +103,29 @@ class Modules:
         self._driver, self._library, self._compiler = driver, library, compiler
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
-        self._loading: dict[str, Callable[[], Failure | None]] = {}
-        """What ends the loading that has begun, by key."""
+        self._ahead: dict[str, Future[bytes | None]] = {}
+        """Machine code that is being made on another thread, by key."""
         self._pool = ThreadPoolExecutor(min(_COMPILERS, os.cpu_count() or 1))
 
-    def begin_loading(
-        self, key: str, code: bytes, level: int | None, ahead: bool
-    ) -> Callable[[], Failure | None]:
-        """Begin to load machine code, or PTX at a level; return what ends it, and says why not.
+    def compile_ahead(self, key: str, code: bytes, level: int) -> None:
+        """Begin to compile PTX on another thread; `take` waits for it."""
+        if key in self._ahead:
+            return
+        context = self._library.context()
+        self._ahead[key] = self._pool.submit(self._library.compile, code, level, context)
+        if len(self._ahead) > _AHEAD:
+            del self._ahead[next(iter(self._ahead))]
 
-        Ahead: it is not needed at once, and PTX is compiled on another thread.
-        """
-        made = None
-        if ahead and level is not None:
-            made = self._pool.submit(self._library.compile, code, level, self._library.context())
-
-        @cache
-        def end() -> Failure | None:
-            self._loading.pop(key, None)
-            compiled = made and made.result()
-            try:
-                # Without machine code, the driver also says why it refuses something.
-                self.load(key, compiled or code, None if compiled else level)
-            except LoadError as error:
-                return refused("the driver refuses the module", str(error))
-            return None
-
-        self._loading[key] = end
-        if not ahead:
-            end()
-        return end
+    def take(self, key: str, code: bytes, level: int | None) -> Failure | None:
+        """Load machine code, or PTX at a level; say why not if the driver refuses it."""
+        ahead = self._ahead.pop(key, None)
+        compiled = ahead and ahead.result()
+        try:
+            # Without machine code, the driver also says why it refuses something.
+            self.load(key, compiled or code, None if compiled else level)
+        except LoadError as error:
+            return refused("the driver refuses the module", str(error))
+        return None
 
     def load(self, key: str, code: bytes, level: int | None) -> None:
         """Load a cubin, or PTX at a level of optimisation.
@@ -166,8 +159,6 @@ class Modules:
 
     def function(self, key: str, entry: str, parameters: str) -> Any:
         """Return a kernel that takes parameters as PyCUDA spells them."""
-        if key in self._loading:
-            self._loading[key]()
         if key not in self._modules:
             raise LaunchError("its module is not loaded", sticky=False)
         if (key, entry) not in self._functions:

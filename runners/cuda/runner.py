@@ -147,8 +147,12 @@ class CudaRunner(ClosedAtTheEnd):
         """Begin to compile a module for the device; the first launch reports the result."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self._supervisor.load(compiled, ahead=True)
+            self.expect(compiled)
         return compiled
+
+    def expect(self, compiled: Compiled) -> None:
+        """Compile a module that another runner has, for a launch that is to come."""
+        self._supervisor.expect(compiled)
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device with any compiler, without loading it.

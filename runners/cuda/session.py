@@ -280,8 +280,7 @@ class Session:
         """
         try:
             if self._fresh is None:
-                name = self._library.uuid(self._ordinal)
-                self._fresh = FreshImages(self._driver, self.modules, name)
+                self._fresh = FreshImages(self._driver, self.modules)
             return self._fresh.compare(key, entry, warps, work)
         except self._driver.Error as error:
             raise self._failed(error) from None

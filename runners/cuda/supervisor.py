@@ -211,22 +211,26 @@ class Supervisor:
         assert self._facts is not None
         return self._facts
 
-    def load(self, compiled: Compiled, *, ahead: bool = False) -> Waiting[Compiled]:
-        """Have a module loaded unless it is; whoever runs it hears of a failure, too.
+    def expect(self, compiled: Compiled) -> None:
+        """Have the driver compile a module that is not loaded while other things run."""
+        if compiled.optimization is None or self._ensure_child() or compiled.key in self._loaded:
+            return
+        assert self._child is not None
+        code = compiled.key, compiled.code, compiled.optimization
+        self._child.send((None, "modules.compile_ahead", code))
 
-        Ahead: it is not needed at once.
-        """
+    def load(self, compiled: Compiled) -> Waiting[Compiled]:
+        """Have a module loaded unless it is; whoever runs it hears of a failure, too."""
         failure = self._ensure_child()
         task = None if failure else self._loaded.get(compiled.key)
         if task is None:
-            return self._submitted(self._load_task(compiled, ahead=ahead))
+            return self._submitted(self._load_task(compiled))
         return Waiting(self, task)
 
-    def _load_task(self, compiled: Compiled, *, ahead: bool = False) -> Task[Compiled]:
-        code = compiled.key, compiled.code, compiled.optimization
+    def _load_task(self, compiled: Compiled) -> Task[Compiled]:
         return Task(
             title="loading a module",
-            request=("modules.begin_loading", *code, ahead),
+            request=("modules.take", compiled.key, compiled.code, compiled.optimization),
             allowance=self._load_allowance,
             made=lambda _: compiled,
             loads=compiled,

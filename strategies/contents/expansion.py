@@ -8,10 +8,10 @@ words, each a constant further on, a fifteenth of the work. contents.h of the ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.program.program import Program
-from strategies.contents.expressions import Values, fill_in
+from strategies.contents.expressions import Raw, Values, fill_in
 from strategies.contents.fills import ValueClass, edges_of
-from strategies.contents.plans import BLOCK, FillPlan, View, opened, plan_of
+from strategies.contents.plans import BLOCK, FillPlan, Window, plan_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +47,18 @@ _OMITTED = st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2)
 _SEEDS = st.integers(0, (1 << 64) - 1)
 
 
-@st.composite
-def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
+def drawn_recipe(
+    draw: Callable[[st.SearchStrategy[Any]], Any], wanted: tuple[ValueClass, ...] = ()
+) -> Recipe:
     """Draw a recipe; it shrinks towards all classes and a small seed."""
     # Those that are wanted come first; the others in the order of `ValueClass`.
     omitted = draw(_OMITTED)
     others = (one for one in ValueClass if one not in wanted and one not in omitted)
     classes = (*dict.fromkeys(wanted), *others)
     return Recipe(classes=classes, seed=draw(_SEEDS))
+
+
+recipes = st.composite(drawn_recipe)
 
 
 _APART = {
@@ -156,10 +160,10 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     """
     if count < 0:
         raise UsageError(f"count {count} must not be negative")
-    period = period_of(recipe)
-    places = [slice((slot - first) % period, None, period) for slot in range(period)]
-    images = np.empty((count, program.image_bytes), np.uint8)
-    _expand(recipe, program, images, first, places)
+    made = np.empty((count, program.image_bytes), np.uint8)
+    order = _expand(recipe, program, made, first)
+    images = np.empty_like(made)
+    images[order] = made
     return images
 
 
@@ -168,65 +172,55 @@ def expand_by_class(
 ) -> NDArray[np.intp]:
     """Fill uint8 (count, image_bytes) with the images of `expand`, those of a class together.
 
-    Returns the number of each image, (count,), as `recipes.by_class` orders them.
+    Returns the number of each image, (count,), as `by_class` orders them.
     """
-    count, period = len(images), period_of(recipe)
-    numbers = by_class(recipe, count, first=first)
-    slots = numbers % period
-    # Where each class starts and ends; one that has no image has an empty slice.
-    starts = np.flatnonzero(np.diff(slots, prepend=-1)).tolist()
-    places = [slice(0, 0)] * period
-    for start, stop in pairwise([*starts, count]):
-        places[slots[start]] = slice(start, stop)
-    _expand(recipe, program, images, first, places)
-    return numbers
+    return _expand(recipe, program, images, first) + first
 
 
 def _expand(
-    recipe: Recipe, program: Program, images: NDArray[np.uint8], first: int, places: Sequence[slice]
-) -> None:
-    """Fill images; `places` says, for each class of the recipe, which rows are its images."""
+    recipe: Recipe, program: Program, images: NDArray[np.uint8], first: int
+) -> NDArray[np.intp]:
+    """Fill images, those of a class together; return their numbers, counted from the first."""
+    period = period_of(recipe)
     if first < 0:
         raise UsageError(f"first {first} must not be negative")
     if first + len(images) > 1 << 64:
         raise UsageError(f"there is no image {first + len(images) - 1}; the last one is 2^64 - 1")
-    plan = plan_of(program)
-    period = len(recipe.classes)
-    share = sharing(period)
+    plan, share = plan_of(program), sharing(period)
+    numbers = by_class(recipe, len(images), first=first % period)
+    # Where each class that has images starts and ends.
+    slots = numbers % period
+    starts = np.flatnonzero(np.diff(slots, prepend=-1)).tolist()
+    places = zip(slots[starts].tolist(), pairwise([*starts, len(images)]), strict=True)
+    # An image's turn is its number among those of its class, over all batches.
+    classes = [
+        (slot, (first + (slot - first) % period) // period, *place) for slot, place in places
+    ]
     # Blocks and streams of the words of an image: its bytes, its draws, that of gaps.
     kinds, counts = (NOISE_STREAM, DRAWS_STREAM, GAPS_STREAM), (len(plan.blocks), DRAWS // 8, 1)
     streams = np.repeat(np.array(kinds, np.uint64), counts)
     blocks = np.concatenate([plan.blocks, np.arange(DRAWS // 8), [0]]).astype(np.uint64)
-    # An image's turn is its number among those of its class, over all batches.
-    turns = [(first + (slot - first) % period) // period for slot in range(period)]
-    last = max(turn + len(images[place]) for turn, place in zip(turns, places, strict=True))
+    last = max((turn + stop - start for _, turn, start, stop in classes), default=0)
     most = max(1, _CHUNK_BYTES // (share * len(blocks) * BLOCK))
-    for group in range(min(turns) // share, -(-last // share), most):
+    for group in range(first // period // share, -(-last // share), most):
         begin = group * share
         end = min(begin + most * share, last)
         shared = words_of(recipe.seed, streams, blocks, group, -(-(end - begin) // share))
         # A few images of many classes are as quick to fill as many images of one.
-        together = min(period, max(1, _TOGETHER_BYTES // (share * shared.nbytes)))
-        words = np.empty((together * (end - begin), shared.shape[1]), np.uint32)
-        rows = words.view(np.uint8)[:, : len(plan.blocks) * BLOCK]
-        # Where matrices meet, each is made of the random bits and not of another one.
-        noise = np.empty_like(rows) if plan.overlap else rows
-        views = opened(rows), opened(noise)
-        for start in range(0, period, together):
+        together = max(1, _TOGETHER_BYTES // (share * shared.nbytes))
+        for some in range(0, len(classes), together):
+            words = np.empty((together * (end - begin), shared.shape[1]), np.uint32)
             parts, done = list[_Part](), 0
-            for slot in range(start, min(start + together, period)):
-                turn = max(begin, turns[slot])
-                place = slice(turn - turns[slot], max(end - turns[slot], 0))
-                part = images[places[slot]][place]
-                if len(part):
-                    some = slice(done, done + len(part))
-                    done = some.stop
-                    _shift(shared, slot, turn - begin, period, words[some])
-                    parts.append(_Part(recipe.classes[slot], turn, some, part))
-            if plan.overlap:
-                noise[:done] = rows[:done]
+            for slot, turn, start, stop in classes[some : some + together]:
+                own = range(start, stop)[max(0, begin - turn) : max(0, end - turn)]
+                if own:
+                    rows = slice(done, done + len(own))
+                    _shift(shared, slot, max(begin, turn) - begin, period, words[rows])
+                    parts.append(_Part(recipe.classes[slot], max(begin, turn), rows, own.start))
+                    done = rows.stop
             if parts:
-                _fill(plan, words[:done], parts, *views)
+                _fill(plan, words[:done], parts, images)
+    return numbers - first % period
 
 
 def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None:
@@ -248,47 +242,61 @@ class _Part(NamedTuple):
     class_: ValueClass
     turn: int  # Number of the first among those of its class
     rows: slice
-    images: NDArray[np.uint8]  # Where the rows go
+    place: int  # Where the first of the rows goes
 
 
-def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], view: View, noise: View) -> None:
+def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[np.uint8]) -> None:
     """Fill rows of words, one matrix after the other, and write them to their images."""
-    size, every = len(plan.blocks) * BLOCK, slice(len(words))
+    size = len(plan.blocks) * BLOCK
     rows = words.view(np.uint8)[:, :size]
-    draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16)
+    # Where matrices meet, each is made of the random bits and not of another one.
+    noise = rows.copy() if plan.overlap else rows
+    draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16).astype(np.int64)
     known: list[dict[Any, Any]] = [{} for _ in parts]
+    opened: dict[Window, Raw] = {}
     for filling in plan.fillings:
-        filled = random = view(filling.window, every)
+        filled = random = filling.window.open(rows)
+        given = [opened[x] if x in opened else x.open(rows) for x in filling.multiplicands]
         if plan.overlap:
-            random = noise(filling.window, every)
+            random = filling.window.open(noise)
             filled[...] = random
+        else:
+            opened[filling.window] = filled
         for part, numbers in zip(parts, known, strict=True):
             # Several ways of filling take turns, image by image.
             fills = filling.fills[part.class_]
-            given = [view(window, part.rows) for window in filling.multiplicands]
             for number, fill in enumerate(fills):
-                some = slice((number - part.turn) % len(fills), None, len(fills))
-                own = filled[part.rows][some]
-                if len(own):
+                start = part.rows.start + (number - part.turn) % len(fills)
+                some = slice(start, part.rows.stop, len(fills))
+                if start < part.rows.stop and not fill.is_random:
                     values = Values(
-                        random[part.rows][some], draws[part.rows][some],
-                        numbers.setdefault((number, len(fills)), {}),
+                        random[some], draws[some], numbers.setdefault((number, len(fills)), {}),
                         [patterns[some] for patterns in given],
                     )  # fmt: skip
-                    fill_in(fill, own, values)
+                    fill_in(fill, filled[some], values)
         filling.window.close(rows, filled)
-    for part in parts:
-        start = 0
+    gaps = gap_words(images.shape[1] // 4)
+    for place, some in _neighbours(parts):
+        own, start = images[place : place + some.stop - some.start], 0
         for run in plan.read:
             stop = start + run.stop - run.start
-            part.images[:, run] = rows[part.rows, start:stop]
+            own[:, run] = rows[some, start:stop]
             start = stop
-        gaps = gap_words(part.images.shape[1] // 4)
         for run in plan.gaps:
-            out = part.images[:, run].view(np.uint32)
-            np.bitwise_xor(
-                gaps[run.start // 4 : run.stop // 4], words[part.rows, -4, None], out=out
-            )
+            out = own[:, run].view(np.uint32)
+            np.bitwise_xor(gaps[run.start // 4 : run.stop // 4], words[some, -4, None], out=out)
+
+
+def _neighbours(parts: Sequence[_Part]) -> Iterator[tuple[int, slice]]:
+    """Iterate over rows that go to images back to back, and where the first of them goes."""
+    first = parts[0]
+    for one, following in zip_longest(parts, parts[1:]):
+        if (
+            following is None
+            or following.place - following.rows.start != one.place - one.rows.start
+        ):
+            yield first.place, slice(first.rows.start, one.rows.stop)
+            first = following
 
 
 _SMALL = 16  # Numbers from 0 up to this are small: what counts, shifts and indices usually are

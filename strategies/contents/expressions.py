@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import FLOATS, unpacked
+from oracle.arithmetic.conversions import FLOATS, unpacked, where
 from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
@@ -219,7 +219,7 @@ def _signed(raw: Raw, type_: Format) -> Ints:
     return (raw.astype(np.int64) ^ sign) - sign
 
 
-Draws = NDArray[np.uint16]
+Draws = NDArray[np.int64]
 
 
 class Code(IntEnum):
@@ -295,6 +295,11 @@ class Node:
         """How often the unit's own memory is read."""
         return _SELF.get(self.code, 0) + sum(one.reads for one in self.arguments)
 
+    @cached_property
+    def number(self) -> np.int64:
+        """A constant as a number: patterns of f64 with a sign lie beyond the largest one."""
+        return np.int64((self.value + (1 << 63)) % (1 << 64) - (1 << 63))
+
     def of(self, dtype: np.dtype[Any]) -> Any:
         """Return a constant, or a table, in a dtype."""
         if dtype not in self._made:
@@ -365,6 +370,11 @@ class Fill:
     everywhere: Node = NOISE
     placed: tuple[Overlay, ...] = ()  # In order: a later one stands over an earlier one
 
+    @property
+    def is_random(self) -> bool:
+        """Whether it leaves the random bits as they are."""
+        return self.everywhere is NOISE and not self.placed
+
 
 _NUMBER = np.dtype(np.int64)
 
@@ -375,12 +385,12 @@ def _count(count: int) -> NDArray[np.int64]:
     return np.arange(count)[:, None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Values:
     """What nodes are evaluated of, for the elements of one operand of some images."""
 
     noise: Raw  # (images, lines, positions); may be what is filled
-    draws: Draws  # (images, DRAWS)
+    draws: Draws  # (images, DRAWS), of 16 bits
     known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
     multiplicands: Sequence[Raw]  # A (images, lines, k), B (images, columns, k); () without a sum
     own: dict[Node, Any] = field(default_factory=dict)  # Other values that are known
@@ -401,13 +411,15 @@ def fill_in(fill: Fill, view: Raw, values: Values) -> None:
         filled = _value(fill.everywhere, values, view)
         if filled is not view:
             view[...] = filled
-    for where, position, value in placed:
-        view[(*where, position)] = value[:, :, 0] if value.ndim else value
+    for place, position, value in placed:
+        view[(*place, position)] = value[:, :, 0] if value.ndim else value
 
 
 def _value(wanted: Node, values: Values, out: Raw | None = None) -> Any:
     """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
     # `out` is where it may go: then nothing else of it is needed again.
+    if wanted.code is Code.CONSTANT:
+        return wanted.number
     known = values.known if wanted.of_image else values.own
     value = known.get(wanted)
     if value is None:
@@ -449,9 +461,6 @@ def _computed(wanted: Node, values: Values) -> Any:
     match wanted.code:
         case Code.NOISE:
             return noise
-        case Code.CONSTANT:
-            # Patterns of f64 with a sign lie beyond the largest number.
-            return np.int64((wanted.value + (1 << 63)) % (1 << 64) - (1 << 63))
         case Code.LINE:
             return _count(noise.shape[1])[None]
         case Code.POSITION:
@@ -459,10 +468,9 @@ def _computed(wanted: Node, values: Values) -> Any:
         case Code.DRAW:
             first, bound = arguments
             if first.code is Code.CONSTANT:
-                drawn = values.draws[:, first.value, None, None].astype(np.int64)
+                drawn = values.draws[:, first.value, None, None]
             else:
-                chosen = _value(first, values).ravel()
-                drawn = values.draws[:, chosen].astype(np.int64)[:, None]
+                drawn = values.draws[:, _value(first, values).ravel()][:, None]
             return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
         case Code.AT:
             position = _value(arguments[0], values)
@@ -484,7 +492,7 @@ def _computed(wanted: Node, values: Values) -> Any:
             found = compare(*_both(wanted, values))
             return found.astype(noise.dtype if wanted.is_pattern else _NUMBER)
         case Code.SELECT:
-            return np.where(_value(arguments[0], values) != 0, *_both(wanted, values))
+            return where(_value(arguments[0], values) != 0, *_both(wanted, values))
         case Code.CLIP:
             return np.clip(*(_value(one, values) for one in arguments))
         case _:

@@ -29,6 +29,7 @@ from oracle.program.steps import (
     accesses_registers,
     accesses_rows,
 )
+from strategies.draws import Drawn
 from strategies.features import (
     FEATURES,
     LIVE,
@@ -126,16 +127,7 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
         builder = Builder(data, known, everything(module), focus, module)
         return with_shared_registers(_program(builder), builder)
 
-    return _Drawn(drawn)
-
-
-class _Drawn(SearchStrategy[Program]):
-    def __init__(self, make: Callable[[ConjectureData], Program]) -> None:
-        super().__init__()
-        self._make = make
-
-    def do_draw(self, data: ConjectureData) -> Program:
-        return self._make(data)
+    return Drawn(drawn)
 
 
 Part = Callable[[], None]  # Appends steps to the builder's scope, and leaves nothing unstored
@@ -454,7 +446,7 @@ def undefined_programs(
     says which. Parameters and errors as of `programs`.
     """
     defined = programs(focus, module=module, forms=forms)
-    return _Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
+    return Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
 
 
 def _damaged(program: Program, dice: Dice) -> Program:

@@ -92,7 +92,7 @@ def _plain(draft: Draft, position: int) -> str:
     operand = draft.operands[position]
     if operand.startswith("["):
         return "[%addr]"
-    kinds = INSTRUCTIONS[draft.mnemonic].operands_with(dict(draft.qualifiers))
+    kinds = INSTRUCTIONS[draft.mnemonic].form(dict(draft.qualifiers)).operands
     kind = dict(enumerate(kinds)).get(position, "stride")
     if kind in ("selector", "ids_a", "ids_b"):
         return "0" if kind == "selector" else "{0, 0}"

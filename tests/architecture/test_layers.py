@@ -16,7 +16,8 @@ import pytest
 from test_rooms import ROOT, nodes
 
 LAYERS = (
-    "errors given_files lazy", "isa", "models", "arithmetic", "scalar", "layouts", "program",
+    "errors given_files lazy", "isa", "models", "arithmetic", "scalar", "layouts descriptors",
+    "program",
     "execution bounds", "measuring", "api",
 )  # fmt: skip
 """Modules and packages of `oracle`; each imports its own layer and those before it."""

@@ -6,7 +6,7 @@ import pytest
 from command_line import warpfuzz
 
 from oracle.isa.legality import explain, explain_lines, says_something
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import FORMS, is_available, warpgroup_forms
 from oracle.isa.targets import TARGETS, VERSIONS, Module
 from strategies.instructions import canonical
 
@@ -111,7 +111,7 @@ def test_explain_takes_any_argument(tmp_path, argument):
 
 
 def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path):
-    text = "wgmma.fence.sync.aligned;"
+    text = "tcgen05.fence::after_thread_sync;"
     shown = warpfuzz(tmp_path, "explain", text)
     assert (shown.code, shown.out.split(" on ")[0]) == (0, "not judged")
     (tmp_path / "file").write_text(f"add.s32 a, b, c;\n{text}\n{LOAD}\n")
@@ -123,9 +123,10 @@ def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path):
 
 def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tmp_path):
     rows = warpfuzz(tmp_path, "isa", "--json").rows
-    assert [row["opcode"] for row in rows] == [form.opcode for form in FORMS]
+    every = (*FORMS, *warpgroup_forms())
+    assert [row["opcode"] for row in rows] == [form.opcode for form in every]
     # One pair for each form: the newest version and the last target that have it.
-    for row, form in zip(rows, FORMS, strict=True):
+    for row, form in zip(rows, every, strict=True):
         version, target = next(
             (version, target)
             for version in reversed(VERSIONS)
@@ -136,11 +137,15 @@ def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tm
         assert verdict.legal, (row["text"], verdict.reasons)
 
 
-@pytest.mark.parametrize(("target", "version"), [("sm_75", "6.3"), ("sm_100a", "8.6")])
+@pytest.mark.parametrize(
+    ("target", "version"), [("sm_75", "6.3"), ("sm_90a", "8.2"), ("sm_100a", "8.6")]
+)
 def test_isa_lists_what_a_target_and_a_version_have(tmp_path, target, version):
     told = warpfuzz(tmp_path, "isa", "--json", "--target", target, "--ptx-version", version)
     assert [row["opcode"] for row in told.rows] == [
-        form.opcode for form in FORMS if is_available(form, Module.named(target, version))
+        form.opcode
+        for form in (*FORMS, *warpgroup_forms())
+        if is_available(form, Module.named(target, version))
     ]
     for row in told.rows:
         assert explain(row["text"], target=target, ptx_version=version).legal

@@ -26,6 +26,7 @@ def test_matrix_instructions_are_found_with_their_lines() -> None:
     assert list(matrix_instructions(text)) == [
         (9, "ldmatrix.sync.aligned.m8n8.x1 .shared.b16 {%r0}, [%r1];"),
         (10, "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1;"),
+        (11, "wgmma.mma_async.sync;"),
         (11, "mma.sync.aligned.m8n8k16 x;"),
     ]
     assert directives(text) == ("sm_80", "7.8")

@@ -27,7 +27,7 @@ from corpus.known import Known, load_known
 from fuzz.findings.families import bucket_of
 from oracle.isa.forms import Form
 from oracle.isa.legality import Verdict, explain
-from oracle.isa.lookup import FORMS, is_available, needs_aligned, spellings
+from oracle.isa.lookup import FORMS, is_available, needs_aligned, spellings, warpgroup_forms
 from oracle.isa.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.judgements import Judgement, Response, assembly_module
@@ -67,7 +67,8 @@ def known() -> Known:
 @cache
 def available(version: PtxVersion, target: Target) -> tuple[Form, ...]:
     """Return the forms that the notes give to a version and a target."""
-    return tuple(form for form in FORMS if is_available(form, Module(target, version)))
+    every = (*FORMS, *warpgroup_forms())
+    return tuple(form for form in every if is_available(form, Module(target, version)))
 
 
 @cache

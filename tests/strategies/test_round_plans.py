@@ -19,12 +19,11 @@ from strategies.features import Focus
 from strategies.programs import programs
 from strategies.rounds import (
     EPOCH,
+    IMAGES,
     PROGRAMS,
     ProgramCoverage,
-    Speed,
     campaign_rounds,
     epoch_known,
-    fresh_per_program,
     images_per_program,
     round_batches,
     round_focuses,
@@ -40,9 +39,7 @@ NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.t
 
 
 def rounds(seed: int, count: int):
-    made = campaign_rounds(
-        SELECTED, target=TARGET, version=VERSION, seed=seed, speed=Speed.INTERPRETED
-    )
+    made = campaign_rounds(SELECTED, target=TARGET, version=VERSION, seed=seed)
     return list(islice(made, count))
 
 
@@ -66,7 +63,7 @@ def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
                 version=VERSION,
                 key=round_key(seed, number),
                 focuses=round_focuses(SELECTED, seed=seed, number=number, reached=reached),
-                count=images_per_program(number, Speed.INTERPRETED),
+                count=images_per_program(number),
             )
             assert list(again) == whole[number]
 
@@ -85,21 +82,15 @@ def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> 
     assert all(1 << 14 <= number - epoch_known(number) < 1 << 15 for number in late)
 
 
-@pytest.mark.parametrize("speed", Speed)
-def test_images_of_a_program_start_few_never_shrink_and_end(speed: Speed) -> None:
-    counts = [images_per_program(number, speed) for number in range(2000)]
+def test_images_of_a_program_start_few_never_shrink_and_end() -> None:
+    counts = [images_per_program(number) for number in range(2000)]
     assert counts == sorted(counts)
     assert counts[0] == 8
-    assert counts[-1] == {Speed.INTERPRETED: 256, Speed.NATIVE: 4096}[speed]
+    assert counts[-1] == IMAGES
     # Every form has had a program before images grow.
     broad = counts.index(16) * PROGRAMS
     assert broad >= len(SELECTED)
-    assert images_per_program(10**30, speed) == counts[-1]
-    # So do those of a device; of few forms there are as many from the first round on.
-    fresh = [fresh_per_program(number, speed, len(SELECTED)) for number in range(2000)]
-    first, most = {Speed.INTERPRETED: (64, 64), Speed.NATIVE: (1 << 18, 6 << 18)}[speed]
-    assert fresh == sorted(fresh)
-    assert (fresh[0], fresh[-1], fresh_per_program(0, speed, 16)) == (first, most, most)
+    assert images_per_program(10**30) == IMAGES
 
 
 DRAWN = versions_up_to(TARGET, PtxVersion(9, 0))
@@ -107,19 +98,14 @@ DRAWN = versions_up_to(TARGET, PtxVersion(9, 0))
 
 @settings(NESTED, max_examples=2)
 @given(SEEDS)
-def test_programs_about_forms_have_at_most_the_images_of_those_and_others_have_all(
-    key: int,
-) -> None:
+def test_programs_have_all_images_unless_these_are_large(key: int) -> None:
     focuses = [Focus(form=SELECTED[key % len(SELECTED)]), Focus()] * 3
     batches = round_batches(
-        SELECTED, target=TARGET, version=VERSION, key=key, focuses=focuses, count=64,
-        most_of_forms=16,
-    )  # fmt: skip
+        SELECTED, target=TARGET, version=VERSION, key=key, focuses=focuses, count=64
+    )
     for batch in batches:
-        wanted = 64 if batch.focus.form is None else 16
         # Of programs with images of more than 4096 bytes fewer, but 8.
-        fewer = max(8, wanted * 4096 // batch.program.image_bytes)
-        assert batch.count == min(wanted, fewer)
+        assert batch.count == min(64, max(8, 64 * 4096 // batch.program.image_bytes))
 
 
 def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_read() -> None:

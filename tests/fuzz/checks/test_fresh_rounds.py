@@ -5,9 +5,10 @@ The device is the simulated one, and the reference that of the GPU, built for th
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +24,8 @@ from corpus import Kind
 from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
-from fuzz.checks import programs
+from fuzz.checks import fresh, programs
+from fuzz.checks.program_rounds import ImageLaunch
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
@@ -126,7 +128,7 @@ def shown(made: list[RoundReport]) -> list[tuple[str, int, Images]]:
     """Return family, number and contents of the image that each suspect shows."""
     found = []
     for report in made:
-        for suspect in report.suspects.values():
+        for suspect in (*report.suspects.values(), *report.apart):
             assert suspect.case is not None
             number = suspect.case.origin.image
             assert number is not None
@@ -143,36 +145,49 @@ def numbers(made: list[RoundReport]) -> list[tuple[str, int]]:
 def test_a_sound_device_and_its_reference_agree_and_are_counted_apart() -> None:
     made = reports(sound, 2)
     counts = counts_of(made)
-    assert not any(report.suspects for report in made)
+    assert not shown(made)
     assert counts["images",] > 200
     assert counts["programs",] + counts["programs left out",] == 16
     assert set(counts) <= {("images",), ("programs",), ("programs left out",)}
     assert all(report.cases == report.compared == 8 * FIRST for report in made)
 
 
-class Watched:
-    """Takes programs in to be screened."""
-
-    def __init__(self) -> None:
-        self.verified: list[Batch] = []
-
-    def after(self, number: int, report: RoundReport, verified: Sequence[Batch]) -> None:
-        self.verified += verified
-
-    def close(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize("reference", [True, False])
-def test_what_the_device_has_compared_is_not_screened(reference: bool) -> None:
-    idle = Watched()
-    check = replace(check_of(sound), idle=lambda ready: idle, reference=reference)
+def test_a_thread_compares_what_the_reference_can_run_and_screens_the_rest_alone(
+    reference: bool,
+) -> None:
+    screened: list[ImageLaunch] = []
+
+    class Screening:
+        is_ready = False
+
+        def __init__(self, *_: object) -> None: ...
+
+        def add(self, launch: ImageLaunch) -> None:
+            screened.append(launch)
+
+        def finish(self) -> None: ...
+
+    alone = reports(defective) if reference else []
+    check = replace(check_of(defective), screening=Screening, reference=reference)
+    made: list[RoundReport] = []
     with check.opened(Silence()) as opened_check:
-        plan = check.plan(opened_check.facts).round(0, ProgramCoverage())
-        report = opened_check.round(RoundJob(number=0, plan=plan))
-    compared = report.counts[REFERENCE, "programs"]
-    assert bool(compared) == reference
-    assert len(idle.verified) == 8 - compared
+        plan = check.plan(opened_check.facts)
+        job = RoundJob(number=0, plan=plan.round(0, ProgramCoverage()))
+        made.append(opened_check.round(job))
+        verified = 8 - sum(found.cases for found in made[0].suspects.values())
+        left, end = verified - counts_of(alone)["programs",], time.monotonic() + 60
+        while counts_of(made) != counts_of(alone) or len(screened) != left:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+            # What the thread has found comes with a later round, as of its own.
+            later = RoundJob(number=1, plan=plan.round(1, ProgramCoverage()), limit=0)
+            made.append(opened_check.round(later))
+    assert {key for key, _ in numbers(made)} == {key for key, _ in numbers(alone or made)}
+    assert {*numbers(made)} >= {*numbers(alone)}
+    origins = [one.case.origin.round for report in made for one in report.apart if one.case]
+    assert bool(origins) == reference
+    assert {*origins} <= {0}
 
 
 def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_here() -> None:
@@ -222,7 +237,7 @@ def test_nothing_is_skipped_and_nothing_twice_where_a_round_is_cut() -> None:
     (whole,) = reports(defective)
     check = check_of(defective)
     parts: list[RoundReport] = []
-    heartbeat: Silence = Interrupting(beats=23)
+    heartbeat: Silence = Interrupting(beats=14)
     while not parts or not parts[-1].complete:
         with check.opened(heartbeat) as opened_check:
             plan = check.plan(opened_check.facts)
@@ -265,7 +280,7 @@ def says_that_all_agree(found: Compared, first: int) -> Compared:
 
 def told(monkeypatch: pytest.MonkeyPatch, reference: Told) -> None:
     monkeypatch.setattr(simulated_runner, "host_reference", lambda: reference)
-    monkeypatch.setattr(programs, "SAMPLED", 7)
+    monkeypatch.setattr(fresh, "SAMPLED", 7)
 
 
 def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
@@ -274,7 +289,7 @@ def test_a_wrong_reference_raises_no_alarm_is_told_and_left_out(
     told(monkeypatch, Told(built, says_that_the_first_differs))
     made = reports(sound, 2)
     counts = counts_of(made)
-    assert not any(report.suspects for report in made)
+    assert not shown(made)
     wrong = {words[1]: n for words, n in counts.items() if words[0] == "reference wrong"}
     assert wrong
     assert set(wrong.values()) == {1}, "a form is left out at once"
@@ -316,7 +331,7 @@ def test_a_reference_that_is_wrong_once_leaves_nothing_out(
 
     told(monkeypatch, Told(built, says))
     (report,) = reports(sound)
-    assert not report.suspects
+    assert not shown([report])
     assert counts_of([report])["once",] == 1
     assert not any(words[0] == "reference wrong" for words in counts_of([report]))
 
@@ -338,7 +353,7 @@ def test_contents_that_the_device_makes_otherwise_are_seen_in_the_sample(
 ) -> None:
     told(monkeypatch, Told(built, flips=1))
     (report,) = reports(sound)
-    assert not report.suspects
+    assert not shown([report])
     assert any(words[0] == "reference wrong" for words in counts_of([report]))
 
 
@@ -362,7 +377,7 @@ def test_an_image_that_ends_a_run_is_among_those_that_are_looked_at(first, count
         assert first <= start < start + some <= first + count
         return not any(start <= first + one < start + some for one in bad)
 
-    found = programs.narrowed(runs, first, count, enough)
+    found = fresh.narrowed(runs, first, count, enough)
     there = {first + one for one in bad if one < count}
     assert len(found) <= enough
     assert not there or there & set(found)

@@ -192,7 +192,7 @@ def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) ->
     path = changed(tmp_path, "block = 16", "block = 8")
     with opened(RunnerChoice(name="sim", model=str(path))):
         model = model_for("sm_90a")
-        assert {dot.block.value for dot in model.dots} == {4, 8}
+        assert {dot.block.value for dot in model.dots} == {4, 8, 32}
         assert model.digest != built_in.digest
         assert model.name.startswith("changed.toml ")
         assert model_for("sm_80").base == "sm_80"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +39,7 @@ def check(*faults: str) -> Programs:
         choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
         seed=6,
         selection=Selection(pattern="wmma*popc*"),
-        idle=partial(IdleScreening, seed=6),
+        screening=partial(IdleScreening, seed=6),
         images=4,
     )
 
@@ -69,7 +70,7 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         wanted = job(programs, opened_check)
         until(opened_check, wanted, screened)
         with_it = opened_check.round(wanted)
-    with replace(programs, idle=None).opened(Silence()) as opened_check:
+    with replace(programs, screening=None).opened(Silence()) as opened_check:
         without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None
@@ -85,7 +86,7 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
     triage = Triage(corpus=corpus, known=known_with(None), shrinks=lambda _: True)
 
     def found(report: RoundReport) -> bool:
-        for suspect in report.screening.suspects if report.screening else ():
+        for suspect in report.apart:
             triage.suspect(suspect)
         return bool(triage.announced)
 
@@ -107,3 +108,14 @@ def test_one_process_alone_screens_a_device() -> None:
         assert other.round(wanted).screening is None
     with programs.opened(Silence()) as third:
         assert third.round(wanted).screening is not None
+
+
+def test_idle_time_ends_when_no_more_rounds_are_wanted() -> None:
+    heartbeat, programs, before = Silence(), check(), set(threading.enumerate())
+    with programs.opened(heartbeat) as opened_check:
+        opened_check.round(job(programs, opened_check))
+        (thread,) = set(threading.enumerate()) - before
+        assert thread.is_alive()
+        heartbeat.interrupted = True
+        thread.join(_PATIENCE)
+        assert not thread.is_alive()

@@ -21,6 +21,7 @@ from oracle.isa.lookup import (
     sentences,
     slots_of,
     spellings,
+    warpgroup_forms,
 )
 
 # PTX ISA 9.7.14.4.3, Syntax: of each block layouts of A and of B, shapes, types of A, B and C.
@@ -186,8 +187,9 @@ def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> Non
 
 
 def test_every_form_is_there_once() -> None:
-    assert len({form.opcode for form in FORMS}) == len(FORMS)
-    assert len(FORMS) == sum(len(row.forms) for row in INSTRUCTIONS.values())
+    every = (*FORMS, *warpgroup_forms())
+    assert len({form.opcode for form in every}) == len(every)
+    assert len(every) == sum(len(row.forms) for row in INSTRUCTIONS.values())
 
 
 def test_the_second_spelling_has_the_shape_before_the_layout_and_the_rest_in_its_place() -> None:
@@ -212,7 +214,7 @@ def test_the_second_spelling_has_the_shape_before_the_layout_and_the_rest_in_its
 def test_every_spelling_leads_to_its_form_and_no_two_forms_share_one() -> None:
     table = forms_by_opcode()
     expected = 0
-    for form in FORMS:
+    for form in (*FORMS, *warpgroup_forms()):
         texts = {
             ".".join((form.mnemonic, *(slot.text for slot in slots if slot.text)))
             for slots in spellings(form)

@@ -56,7 +56,6 @@ def test_the_quick_verdict_is_that_of_the_explanation(text: str, version: str, t
 UNJUDGED = (
     "add.s32 %r1, %r2, %r3;",
     "@!%p mov.b32 %r1, %r2;",
-    "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {d}, a, b, 1, 1, 1, 0, 0;",
     "tcgen05.mma.cta_group::1.kind::f16 [d], a, b, i, p;",
     ".reg .b32 %r<9>;",
     ".blocksareclusters",

@@ -10,6 +10,7 @@ from reference.scaled_products import FIELDS, dot
 
 from oracle import UsageError, mma_block_scale, mma_sp, mma_sync
 from oracle.bounds.enclosure import enclosure
+from oracle.execution.chosen import scale_places
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import (
     NARROW_FORMS,
@@ -20,7 +21,7 @@ from oracle.isa.lookup import (
     selector_of,
     selectors_of,
 )
-from oracle.layouts import met, pack, scale_places
+from oracle.layouts import met, pack
 from oracle.models import Confidence, model_for
 
 DENSE = [form for form in NARROW_FORMS if not form.has_metadata]

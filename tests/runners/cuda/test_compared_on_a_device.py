@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +18,6 @@ from oracle.isa.lookup import form_of
 from oracle.models import model_for
 from oracle.program.program import Program, different
 from oracle.program.steps import product_of
-from runners.cuda import fresh
 from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
@@ -183,31 +180,3 @@ def test_a_comparison_that_hangs_is_given_up_at_its_deadline_though_the_line_is_
     for one in ahead:
         assert isinstance(one, Compiled)
         assert isinstance(runner.run(one, cuda_fakes.images(2)), Ran)
-
-
-def test_those_who_compare_on_a_device_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside: list[int] = []
-    most = 0
-    name = f"turns of {os.getpid()}"
-
-    def compare() -> None:
-        nonlocal most
-        for _ in range(5):
-            with fresh.turn(name):
-                inside.append(0)
-                most = max(most, len(inside))
-                time.sleep(0.002)
-                inside.pop()
-
-    threads = [threading.Thread(target=compare) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert most == fresh._TURNS == 2
-    # Those who have it for too long keep nobody from going on.
-    monkeypatch.setattr(fresh, "_PATIENCE", 0.01)
-    with fresh.turn(name), fresh.turn(name), fresh.turn(f"{name}, another"):
-        begun = time.monotonic()
-        with fresh.turn(name):
-            assert time.monotonic() - begun < 0.5

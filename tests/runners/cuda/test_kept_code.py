@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runners.cuda import modules as kept
-from runners.cuda.libraries import smallest_memory
 from runners.cuda.modules import LoadError, Modules, kept_code
 from runners.folders import temporary_folder
+from runners.protocol import Trouble
 
 
 @pytest.fixture(autouse=True)
@@ -145,32 +143,21 @@ def test_where_nothing_can_be_kept_the_driver_is_given_the_text(
         modules.load_own("key", b"refused", 3)
 
 
-class NotSupportedError(Exception):
-    """NVML's, of what a device does not have."""
-
-
-@pytest.mark.parametrize(
-    ("memories", "slices", "least"),
-    [([80, 24], [False, None], 24), ([80], [True], 0), ([], [], 0), ([24, 80], [None, True], 0)],
-)
-def test_the_smallest_gpu_is_the_one_without_slices_that_has_least_memory(
-    memories: list[int], slices: list[bool | None], least: int, monkeypatch: pytest.MonkeyPatch
+def test_what_is_compiled_ahead_is_loaded_as_machine_code_and_compiled_once(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def mode(device: int) -> list[bool]:
-        found = slices[device]
-        if found is None:
-            raise NotSupportedError
-        return [found]
-
-    nvml = Mock(NVMLError=Exception, NVMLError_NotSupported=NotSupportedError)
-    nvml.NVML_DEVICE_MIG_ENABLE = True
-    nvml.nvmlDeviceGetCount = lambda: len(memories)
-    nvml.nvmlDeviceGetHandleByIndex = lambda number: number
-    nvml.nvmlDeviceGetMigMode = mode
-    nvml.nvmlDeviceGetMemoryInfo = lambda number: SimpleNamespace(total=memories[number])
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    assert smallest_memory() == least
-    nvml.nvmlInit.side_effect = RuntimeError("driver not loaded")
-    assert smallest_memory() == 0
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert smallest_memory() == 0
+    monkeypatch.setattr(kept, "_AHEAD", 2)
+    driver, library = FakeDriver(), FakeLibrary()
+    modules = Modules(driver, library)  # type: ignore[arg-type]
+    # For the first, nobody came before two more did: it is compiled when it is loaded.
+    for key in ("one", "two", "two", "three"):
+        modules.compile_ahead(key, key.encode(), 3)
+    for key in ("one", "two", "three"):
+        assert modules.take(key, key.encode(), 3) is None
+    assert driver.loaded == [(b"one", [("level", 3)]), (b"two at 3", []), (b"three at 3", [])]
+    assert library.compiled == 3
+    refused = Modules(driver, FakeLibrary(works=False))  # type: ignore[arg-type]
+    refused.compile_ahead("key", b"refused", 3)
+    failure = refused.take("key", b"refused", 3)
+    assert failure is not None
+    assert failure.trouble is Trouble.COMPILE_FAILURE

@@ -1,0 +1,302 @@
+"""The time of a device that no round needs: programs that rounds have verified, on further images.
+
+Workers of each device claim it for programs of their own rounds. Where the device compares with a
+reference, they run on images that it makes by their numbers; one worker has what the reference
+cannot run screened, or all where there is none. No round waits for that, and nothing is made up for
+later: a GPU has runners of its own for it, on threads. The simulated device, which has no idle
+time, compares at the end of each round.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fuzz.checks.fresh import MadeAgain, about, made_again, sample
+from fuzz.checks.program_rounds import ImageLaunch
+from fuzz.checks.protocol import (
+    REFERENCE,
+    Counts,
+    Found,
+    Heartbeat,
+    RoundReport,
+    ScreeningReport,
+)
+from fuzz.runner import OpenRunner, kind_of_failure, opened
+from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
+from oracle.models import model_for
+from oracle.program.program import requirements
+from runners.protocol import Failure, Trouble
+from runners.reference.encoding import encode
+from runners.reference.fresh import (
+    FreshRan,
+    FreshRunner,
+    FreshWork,
+    PendingFresh,
+    fresh_runner,
+    images_of,
+)
+from strategies.contents.device import device_contents
+
+_TOGETHER = {False: 64, True: 1 << 22}
+"""Images of one comparison on the simulated device and on a GPU, if one takes 10 ns there: 42 ms,
+as long as a thread of a busy worker may take to start the next (not measured)."""
+_MOST = {False: 1, True: 16}  # comparisons of a program
+_LANES_TAKE = 4
+"""Code of lanes alone has so many times fewer images: more programs find more than images."""
+_POOL = 64  # programs that take turns; of more, those that had most leave
+_QUEUED = 3  # comparisons on their way: while one is looked at the device has two
+_COMPILING = 0.5
+"""Seconds after which a module should be compiled: 20 ms a program of the driver's compiler, where
+all cores compile (H200, 2026-11-28), and up to 16 of them."""
+_CLAIMS = 2
+"""Workers that compare in a device's idle time: one left it idle between two launches, 31 % of the
+time (H200, 2026-11-29)."""
+_SHARE = 8  # of the time one part is for screening while there is something to compare
+_LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
+_END_SECONDS = 3.0  # how long the last launches may take when the worker ends
+
+
+@dataclass(kw_only=True, eq=False)
+class _Deepened:
+    """A program that the reference can run."""
+
+    launch: ImageLaunch  # without images
+    work: FreshWork  # of the comparison before the next
+    together: int  # images of a comparison
+    compiled: float  # when its module should be, on the clock of time.monotonic
+    times: int = 0  # comparisons that were started
+    is_odd: bool = False  # whether one was not as it has to be: it has no more
+
+    def next(self) -> FreshWork:
+        """Return the images that come next."""
+        first, count = self.work.first + self.work.count, self.together
+        sampled = sample(self.launch.batch.recipe, first, count)
+        self.times += 1
+        self.work = replace(self.work, first=first, count=count, sampled=sampled)
+        return self.work
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Odd:
+    """A comparison that failed, or whose images are wrong by the oracle or by the reference."""
+
+    launch: ImageLaunch
+    work: FreshWork
+    came: FreshRan | Failure
+    again: MadeAgain | None  # its images as they are made here; None where it failed
+
+
+class IdleTime:
+    """Uses the idle time of a runner's device, unless enough workers of the campaign do.
+
+    `compares`: with the reference; `screening`: makes what screens the rest on a runner. Raises
+    UsageError if the runner cannot compare.
+    """
+
+    def __init__(
+        self,
+        ready: OpenRunner,
+        heartbeat: Heartbeat,
+        *,
+        compares: bool,
+        screening: Callable[[OpenRunner], Any] | None,
+    ) -> None:
+        self._ready, self._heartbeat, self._screening = ready, heartbeat, screening
+        self._device: FreshRunner | None = fresh_runner(ready.runner) if compares else None
+        self._is_gpu = ready.choice.name == "cuda"
+        self.distrusted: set[str] = set()
+        """What the reference was wrong about: instruction forms, and programs without one."""
+        self._claim: socket.socket | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._end = threading.Event()
+        self._new: deque[ImageLaunch] = deque(maxlen=_POOL)
+        self._pool: list[_Deepened] = []
+        self._queued: deque[tuple[_Deepened, FreshWork, PendingFresh]] = deque()
+        self._odd: deque[Odd] = deque()
+        self._lock = threading.Lock()
+        self._counts, self._found, self._told = Counts(), list[Found](), ScreeningReport()
+        """What came of it since it was last told."""
+        self._broken: Exception | None = None
+
+    def after(self, report: RoundReport, verified: Sequence[ImageLaunch]) -> Iterator[Odd]:
+        """Take in programs that a round has verified, and add to its report what came of others.
+
+        Iterates over comparisons that are to be judged; raises what ended the thread.
+        """
+        if self._device is None and self._screening is None:
+            return
+        if self._is_gpu or self._screening is not None:
+            if self._claim is None and not self._claimed():
+                return
+            self._new.extend(verified)
+        else:
+            for item in filter(None, map(self._encoded, verified)):
+                assert self._device is not None
+                work, entry = item.next(), item.launch.batch.entry
+                pending = self._device.fresh(item.launch.compiled, work, entry=entry)
+                self._look_at(item, work, pending.collect())
+                yield from self._taken()
+        with self._lock:
+            report.counts.update(self._counts)
+            report.apart += self._found
+            if self._screening is not None or self._told.trouble:
+                report.screening = self._told
+            self._counts, self._found, self._told = Counts(), [], ScreeningReport()
+        if self._broken is not None:
+            raise self._broken
+        yield from self._taken()
+
+    def _taken(self) -> Iterator[Odd]:
+        while self._odd:
+            yield self._odd.popleft()
+
+    def _claimed(self) -> bool:
+        """Claim the device for this process and begin; False if others of the campaign have."""
+        device = self._ready.uuid or f"{self._ready.device} of {os.getpid()}"
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for number in range(1 if self._device is None else _CLAIMS):
+            # In Linux's namespace without files: whoever has it loses it at its end.
+            with suppress(OSError):
+                claim.bind(f"\0warpfuzz {os.getppid()} {number} {device}"[:100])
+                self._claim = claim
+                if number:
+                    self._screening = None
+                self._thread.start()
+                return True
+        claim.close()
+        return False
+
+    def close(self) -> None:
+        """End what is on its way."""
+        self._end.set()
+        if self._claim is not None:
+            self._thread.join(_END_SECONDS)
+            self._claim.close()
+
+    def _count(self, name: str, number: int = 1) -> None:
+        with self._lock:
+            self._counts[REFERENCE, name] += number
+
+    # On the thread
+
+    def _work(self) -> None:
+        try:
+            with opened(self._ready.choice) as ready:
+                self._use(ready)
+        except Exception as error:
+            only_screens = self._device is None and isinstance(error, WarpfuzzError)
+            if not only_screens and not isinstance(error, DeviceLostError):
+                self._broken = error
+                return
+            # Rounds go on, and their runner says whether the device is lost to them, too.
+            with self._lock:
+                self._told.trouble = str(error)
+
+    def _use(self, ready: OpenRunner) -> None:
+        if self._device is not None:
+            self._device = fresh_runner(ready.runner)
+        screening = None if self._screening is None else self._screening(ready)
+        compared = screened = 0.0  # seconds
+        # Once no more rounds are wanted, findings that wait have the device to themselves.
+        while not (self._end.is_set() or self._heartbeat.interrupted):
+            if self._new:
+                launch = self._new.popleft()
+                item = self._encoded(launch) if self._device is not None else None
+                if item is not None:
+                    self._take_in(item)
+                elif screening is not None:
+                    screening.add(launch)
+            begun = time.monotonic()
+            is_due = screened * _SHARE <= compared or not (self._pool or self._queued)
+            if screening is not None and is_due and screening.is_ready:
+                told, found = screening.step()
+                with self._lock:
+                    self._told.add(told)
+                    self._found += found
+                screened += time.monotonic() - begun
+            elif self._compare():
+                compared += time.monotonic() - begun
+            elif not self._new:
+                self._end.wait(_LOOK_SECONDS)
+        if screening is not None:
+            screening.finish()
+
+    def _encoded(self, launch: ImageLaunch) -> _Deepened | None:
+        """Return what is to be compared of a program; None if the reference cannot do it."""
+        batch = launch.batch
+        names = {about(batch), *(one.opcode for one in requirements(batch.program))}
+        try:
+            if names & self.distrusted:
+                raise UsageError("the reference was wrong about it")
+            encoded = encode(batch.program, model_for(launch.compiled.oracle_target))
+        except UsageError:
+            self._count("programs left out")
+            return None
+        self._count("programs")
+        most = _TOGETHER[self._is_gpu] // (_LANES_TAKE if batch.form is None else 1)
+        contents = device_contents(batch.recipe, batch.program)
+        return _Deepened(
+            launch=launch, together=images_of(most, encoded),
+            work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
+            compiled=time.monotonic() + _COMPILING,
+        )  # fmt: skip
+
+    def _take_in(self, item: _Deepened) -> None:
+        assert self._device is not None
+        compiled = item.launch.compiled
+        if all(one.launch.compiled.key != compiled.key for one in self._pool):
+            self._device.expect(compiled)
+        self._pool.append(item)
+        if len(self._pool) > _POOL:
+            self._pool.remove(max(self._pool, key=lambda one: one.times))
+
+    def _next(self) -> _Deepened | None:
+        """Return who had fewest comparisons, of those that may have more."""
+        most, now = _MOST[self._is_gpu], time.monotonic()
+        self._pool = [one for one in self._pool if one.times < most and not one.is_odd]
+        # What is compiled still would keep the device waiting.
+        return min(self._pool, key=lambda one: (one.compiled > now, one.times), default=None)
+
+    def _compare(self) -> bool:
+        """Have comparisons on their way, and wait for the first; False if there is none."""
+        while len(self._queued) < _QUEUED and (item := self._next()) is not None:
+            assert self._device is not None
+            work, launch = item.next(), item.launch
+            pending = self._device.fresh(launch.compiled, work, entry=launch.batch.entry)
+            self._queued.append((item, work, pending))
+        if not self._queued:
+            return False
+        item, work, pending = self._queued.popleft()
+        self._look_at(item, work, pending.collect())
+        return True
+
+    def _look_at(self, item: _Deepened, work: FreshWork, came: FreshRan | Failure) -> None:
+        """Count a comparison; keep it where it is to be judged. Raises as `kind_of_failure`."""
+        launch, again = item.launch, None
+        if isinstance(came, Failure):
+            if came.trouble in (Trouble.UNAVAILABLE, Trouble.UNSUPPORTED):
+                kind_of_failure(came)
+            self._count("failed", work.count)
+        else:
+            self._count("images", came.images)
+            self._count("differing", came.differing)
+            if item.is_odd or not len(came.numbers):
+                return
+            batch, target = launch.batch, launch.compiled.oracle_target
+            again = made_again(batch.recipe, batch.program, came, target=target)
+            self._count("judged", len(again.images))
+            if not (len(again.wrong) or len(again.mistaken)):
+                return
+        if not item.is_odd:
+            item.is_odd = True
+            self._odd.append(Odd(launch=launch, work=work, came=came, again=again))
+        if isinstance(came, Failure) and came.trouble is Trouble.DEVICE_LOST:
+            kind_of_failure(came)
