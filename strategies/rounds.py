@@ -336,8 +336,8 @@ _FIRST_IMAGES = 8
 """Images of a program in the first rounds: as long on the simulated device as drawing the program
 (4 ms each, 2026-11)."""
 IMAGES = 256
-"""Most images of a program. Programs find, not images: of 104 identities that campaigns found on an
-H200 nine in ten were seen below image 64, 101 below 256, the others below 1,240 (2026-11-29)."""
+"""Most images of a program. Programs find, not images: of 104 identities of campaigns on an H200 91
+were first seen in an image below 64, 101 below 256, the others below 1,240 (2026-11-29)."""
 _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; one program in a hundred has
 images of 100 KiB and more (2026-11)."""
