@@ -48,11 +48,17 @@ def test_a_dropped_qualifier_is_illegal_or_another_form(form: Form, data: st.Dat
     if name in ("space", "rnd", "satfinite") or (name == "trans" and form.opcode.endswith(".b16")):
         assert resolve(opcode).form is not None  # optional on the page
         return
+    narrow = name in ("kind", "block_scale", "scale_vec", "stype")
+    if narrow and resolve(opcode).form is not None:
+        assert resolve(opcode).form is not form  # of e4m3 without .kind, or .scale_vec by default
+        return
     assert found.verdict is Verdict.ILLEGAL
     named = f".{kind_of(name)}"
-    if (kind_of(name) == "type" and form.mnemonic in ("wmma.mma", "ldmatrix")) or name in (
-        "popc", "op", "trans", "dst_fmt", "src_fmt",
-    ):  # fmt: skip
+    if (
+        narrow
+        or (kind_of(name) == "type" and form.mnemonic in ("wmma.mma", "ldmatrix"))
+        or name in ("popc", "op", "trans", "dst_fmt", "src_fmt")
+    ):
         # Other forms do without them, so what is missing is told by what may stand together.
         assert {reason.rule for reason in found.reasons} >= {Rule.COMBINATION}
     else:
