@@ -41,13 +41,16 @@ from runners.reference.fresh import (
     FreshWork,
     PendingFresh,
     fresh_runner,
-    images_of,
 )
 from strategies.contents.device import device_contents
+from strategies.rounds import Batch
 
-_TOGETHER = {False: 64, True: 1 << 22}
-"""Images of one comparison on the simulated device and on a GPU, if one takes 10 ns there: 42 ms,
-as long as a thread of a busy worker may take to start the next (not measured)."""
+_FIRST = {False: 32, True: 1 << 18}
+"""Images of a program's first comparison on the simulated device and on a GPU."""
+_TAKES = 0.04
+"""Seconds that a further comparison should take, by what the one before took: as long as a thread
+of a busy worker may take to start the next (not measured)."""
+_TOGETHER = 1 << 22  # images of a comparison at most
 _MOST = {False: 1, True: 16}  # comparisons of a program
 _LANES_TAKE = 4
 """Code of lanes alone has so many times fewer images: more programs find more than images."""
@@ -64,13 +67,17 @@ _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
 
+def _share(batch: Batch) -> int:
+    return _LANES_TAKE if batch.form is None else 1
+
+
 @dataclass(kw_only=True, eq=False)
 class _Deepened:
     """A program that the reference can run."""
 
     launch: ImageLaunch  # without images
     work: FreshWork  # of the comparison before the next
-    together: int  # images of a comparison
+    together: int  # images of the next comparison
     compiled: float  # when its module should be, on the clock of time.monotonic
     times: int = 0  # comparisons that were started
     is_odd: bool = False  # whether one was not as it has to be: it has no more
@@ -241,10 +248,9 @@ class IdleTime:
             self._count("programs left out")
             return None
         self._count("programs")
-        most = _TOGETHER[self._is_gpu] // (_LANES_TAKE if batch.form is None else 1)
         contents = device_contents(batch.recipe, batch.program)
         return _Deepened(
-            launch=launch, together=images_of(most, encoded),
+            launch=launch, together=_FIRST[self._is_gpu] // _share(batch),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
             compiled=time.monotonic() + _COMPILING,
         )  # fmt: skip
@@ -286,6 +292,8 @@ class IdleTime:
                 kind_of_failure(came)
             self._count("failed", work.count)
         else:
+            takes = max(1, int(came.images * _TAKES / _share(launch.batch) / came.seconds))
+            item.together = min(_TOGETHER, takes)
             self._count("images", came.images)
             self._count("differing", came.differing)
             if item.is_odd or not len(came.numbers):

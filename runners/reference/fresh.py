@@ -1,12 +1,10 @@
 """What a runner promises that makes images by their numbers, and compares what a program does.
 
-Only the numbers of images that differ, those images and a sample come back. How many there are
-follows from the program, by what its instructions took on one GPU: a seed has the same anywhere.
+Only the numbers of images that differ, those images and a sample come back.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -14,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.isa.forms import LANES
 from runners.ledger import ROWS
 from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Later, Runner
 from runners.reference.encoding import Encoded
-from runners.reference.memory import Code
 from runners.reference.self_check import LISTED, Compared
 
 _LOW = (1 << 32) - 1
@@ -26,17 +22,6 @@ _DRAW_BLOCKS, _BATCH, _BATCHED, _SMALL = 8, 8, 512, 12 << 10
 """Blocks of 16 bytes of draws, most images and scalars of images that are begun together, and most
 bytes of two images that are made at once, as contents.h has them."""
 _KEPT_BYTES = 8 << 20  # most bytes of such images: 64 of 128 KiB, which few programs pass
-NANOSECONDS = {
-    "image": 13.0, "byte": 0.0041, "output": 0.13, "quick product": 0.1, "product": 0.05,
-    "fused": 0.91, "integers": 0.033, "move": 0.22, "lane": 0.066, "together": 0.61,
-}  # fmt: skip
-"""What an image takes on an H100, by what is done for it: fitted to 241 programs, nine in ten in
-0.53 to 1.64 times (benchmarks/program_costs.py, 2026-11-27); "product" is guessed."""
-_QUICK, _ELEMENT_BITS = 33, 7  # places among the words of a DOT and of INTEGERS
-_UNIT = 10.0
-"""Nanoseconds that count as one image: of the smallest program (benchmarks/fresh_speed.py)."""
-_LEAST = 16  # images that a program has in any case: of a simulated device there are few
-_TURNS = 4.0  # of a loop whose count an image has, taken as a mean
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,63 +103,3 @@ def fresh_runner(runner: Runner) -> FreshRunner:
             "--runner cuda or sim, or leave --device-reference out"
         )
     return inner
-
-
-def nanoseconds(encoded: Encoded) -> float:
-    """Return about how long an H100 takes to make an image of a program, run and compare it."""
-    return sum(NANOSECONDS[what] * count for what, count in counted(encoded).items())
-
-
-def images_of(most: int, encoded: Encoded) -> int:
-    """Return how many images of a program, at most `most`, take about `most` times 10 ns."""
-    share = min(1.0, _UNIT / nanoseconds(encoded))
-    return max(min(most, _LEAST), int(most * share))
-
-
-def counted(encoded: Encoded) -> dict[str, float]:
-    """Count what the interpreter does for an image: of a branch both sides."""
-    found: dict[str, float] = defaultdict(float)
-    found.update(image=1.0, byte=encoded.image_bytes)
-    words, at, turns = encoded.words.astype(int).tolist(), 0, [1.0]
-    while words[at] != Code.END:
-        code, own = Code(words[at]), words[at + 2 : at + words[at + 1]]
-        at += words[at + 1]
-        if code is Code.LOOP:
-            turns.append(turns[-1] * (_TURNS if own[2] else own[1]))
-        elif code is Code.NEXT:
-            turns.pop()
-        else:
-            for what, count in _step(code, own).items():
-                found[what] += turns[-1] * count
-    return found
-
-
-def _step(code: Code, words: list[int]) -> dict[str, float]:
-    """Return what a lane does for an instruction, and how often."""
-    match code:
-        case Code.DOT:
-            m, n, log_k, *_ = words
-            what, products = "quick product" if words[_QUICK] else "product", m * n << log_k
-        case Code.SCALAR_DOT | Code.DOUBLES:
-            m, n, k, *_ = words
-            what, products = "fused", m * n * k
-        case Code.INTEGERS:  # by words of elements
-            m, n, k, *_ = words
-            what, products = "integers", m * n * k * words[_ELEMENT_BITS] // 32
-        case Code.ELEMENTWISE:
-            _, _, format_, _, _, count, *_ = words
-            return {"fused" if format_ else "move": count / LANES}
-        case Code.MOVE | Code.WIDEN:
-            return {"move": 1 + words[1] / LANES}
-        case Code.COPY:
-            return {"move": 1 + words[2] / 16 / LANES}
-        case Code.CHOOSE:
-            _, units, m, n, *_ = words
-            return {"move": m * n * units / LANES}
-        case Code.LANES_ALONE:
-            return {"lane": len(words)}
-        case Code.LANES_TOGETHER:
-            return {"together": 1}
-        case _:
-            return {"move": 1}
-    return {"output": m * n / LANES, what: products / LANES}

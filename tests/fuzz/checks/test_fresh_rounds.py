@@ -108,8 +108,8 @@ def check_of(maker: Any) -> Programs:
     )
 
 
-def reports(maker: Any, rounds: int = 1) -> list[RoundReport]:
-    check = check_of(maker)
+def reports(maker: Any, rounds: int = 1, *, reference: bool = True) -> list[RoundReport]:
+    check = replace(check_of(maker), reference=reference)
     with check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)
         known = plan.coverage()
@@ -150,6 +150,16 @@ def test_a_sound_device_and_its_reference_agree_and_are_counted_apart() -> None:
     assert counts["programs",] + counts["programs left out",] == 16
     assert set(counts) <= {("images",), ("programs",), ("programs left out",)}
     assert all(report.cases == report.compared == 8 * FIRST for report in made)
+
+
+def test_a_round_has_the_same_programs_images_and_suspects_whatever_came_of_idle_time() -> None:
+    with_it, without = (reports(defective, 2, reference=one) for one in (True, False))
+    assert any(report.apart for report in with_it)
+    assert counts_of(without) == {}
+    for one, other in zip(with_it, without, strict=True):
+        assert one.coverage.state() == other.coverage.state()
+        one.apart, one.coverage, one.counts = other.apart, other.coverage, other.counts
+        assert one == other
 
 
 @pytest.mark.parametrize("reference", [True, False])

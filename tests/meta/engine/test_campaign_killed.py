@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,6 +18,7 @@ from fuzz.campaign.store import FamilyRecord
 from fuzz.findings.families import Bucket
 
 FAULT = ("--seed", 5, "--fault", "store-one-row-off", "--only", "wmma*m8n8k32*")
+IDLE = ("--device-reference",) if shutil.which("g++") else ()
 ENDLESS = ("--cases", 10**9, "--workers", 2, "--resume")
 
 
@@ -46,7 +48,7 @@ def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
     before: dict[str, int] = {}
     cases = 0
     for _ in range(kills):
-        with started(home, *ENDLESS, *FAULT) as process:
+        with started(home, *ENDLESS, *FAULT, *IDLE) as process:
             wait_for_cases(home, process, cases + 1)
             # While a round goes on, or a finding is replayed, shrunk or stored.
             time.sleep(chance.uniform(0.0, 0.5))
@@ -71,12 +73,13 @@ def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
         assert {one.identity.text for one in families if one.finished} <= set(stored)
     # Brought to an end, it has found what a campaign has found that nobody disturbed.
     total = cases + 16
-    options = ("run", "--runner", "sim", "--json", "--cases", total, *FAULT)
+    options = ("run", "--runner", "sim", "--json", "--cases", total, *FAULT, *IDLE)
     ended = warpfuzz(home, *options, "--resume", "--workers", 2, prepare=leave_as_found)
     whole = warpfuzz(tmp_path, *options, "--workers", 1, timeout=600, prepare=leave_as_found)
     assert ended.code == whole.code == 1
     assert ended.summary["cases"] == whole.summary["cases"] == total
     counts = [{one["family"]: one["cases"] for one in run.findings} for run in (ended, whole)]
     assert counts[0] == counts[1] != {}
-    assert ended.summary["verdicts"] == whole.summary["verdicts"]
+    for what in ("verdicts", "device_reference"):
+        assert ended.summary.get(what) == whole.summary.get(what)
     assert stored_families(home / CORPUS) == dict.fromkeys(counts[0], 1)

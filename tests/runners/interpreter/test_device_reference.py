@@ -14,8 +14,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import different
 from runners.processes import run_tool
-from runners.reference.encoding import Encoded, encode
-from runners.reference.fresh import images_of
+from runners.reference.encoding import encode
 from runners.reference.self_check import IMAGES, LISTED, check
 from runners.reference.shipped import (
     SOURCE,
@@ -101,22 +100,7 @@ def test_the_device_names_the_images_that_differ(session, wrong):
 
 
 MODULE = Module.named("sm_90", "8.7")
-SMALLEST = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 MODEL = model_for("sm_90")
-
-
-def encoded_of(opcode: str) -> Encoded:
-    return encode(product_program(form_of(opcode)), MODEL)
-
-
-@pytest.mark.parametrize("dearer", [
-    "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64",
-    "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
-])  # fmt: skip
-def test_what_takes_longer_has_fewer_images(dearer):
-    cheap, dear = (images_of(1 << 20, encoded_of(one)) for one in (SMALLEST, dearer))
-    assert 16 <= dear < cheap <= 1 << 20
-
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
