@@ -36,6 +36,7 @@ from oracle.program.steps import (
     plain_load,
     plain_store,
 )
+from oracle.program.warpgroup import AsyncProduct, SharedTile, WarpgroupSync
 
 _INSTRUCTIONS = {
     "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
@@ -54,6 +55,7 @@ def encode_program(program: Program) -> bytes:
     """Return a program as indented JSON: forms as opcodes, matrices by shape and type."""
     document = {
         "format": _FORMAT,
+        **({} if program.warps == 1 else {"warps": program.warps}),
         "buffers": [_row(buffer) for buffer in program.buffers],
         "steps": _value(program.steps),
     }
@@ -71,7 +73,8 @@ def decode_program(data: bytes, source: str) -> Program:
         document = msgspec.json.decode(data, type=_Document)
         if document.format != _FORMAT:
             raise UsageError(f"its format is {document.format!r:.80}, and {_FORMAT} is known here")
-        return Program(buffers=document.buffers, steps=_rows(document.steps, "step"))
+        steps = _rows(document.steps, "step")
+        return Program(buffers=document.buffers, steps=steps, warps=document.warps)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
         raise InfrastructureError(f"{source} describes no program ({error!s:.300})") from error
 
@@ -80,6 +83,7 @@ class _Document(Struct, frozen=True):
     format: int
     buffers: tuple[Buffer, ...]
     steps: list[Any]
+    warps: int = 1
 
 
 def _row(value: Any) -> dict[str, object]:
@@ -101,7 +105,7 @@ def _value(value: Any) -> object:
             return value.opcode
         case Matrix():
             return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
-        case Place() | Word():
+        case Place() | Word() | SharedTile():
             return _row(value)
         case Assign() | If() | Repeat() | Leave():
             return {"statement": type(value).__name__, **_row(value)}
@@ -173,11 +177,17 @@ def _fields_of(row: type[Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _add_all() -> None:
     for instruction in INSTRUCTIONS.values():
+        if instruction.warps > 1:
+            if instruction.forms[0].is_product:
+                told, optional = _fields_of(AsyncProduct)
+                told["form"] = instruction.mnemonic
+                _KINDS["step"][instruction.mnemonic] = AsyncProduct, told, optional
+            continue
         # The fields of its memory are among its own.
         form = instruction.forms[0]
         access = memory_of(form)
         memory, optional = _fields_of(access) if access else ({}, [])
-        told: dict[str, Any] = {"form": instruction.mnemonic}
+        told = {"form": instruction.mnemonic}
         told |= {name: str for name, *_ in operands_of(form)} | memory
         told |= {"address": int | None} if form.is_load else {}
         told |= {"count": int} if is_repeated(form) else {}
@@ -188,7 +198,7 @@ def _add_all() -> None:
         _KINDS["step"][_name(form)] = Op.of, told, ("address", *optional)
     own, optional = _fields_of(PlainAccess)
     for name, make, other in (
-        ("LoadRegisters", plain_load, "lanes"), ("StoreRegisters", plain_store, "address"),
+        ("LoadRegisters", plain_load, ""), ("StoreRegisters", plain_store, "address"),
     ):  # fmt: skip
         left = {field: hint for field, hint in own.items() if field not in ("loads", other)}
         _KINDS["step"][name] = make, left, optional
@@ -198,7 +208,9 @@ def _add_all() -> None:
         told = {name: own[field] for name, field in names.items()}
         made = partial(_scalar, action, names)
         _KINDS["step"][_named(action)] = made, told, ("constant", "bits")
-    steps: Sequence[type[Any]] = (Elementwise, LaneCode, Copy, Barrier, Branch, Loop)
+    steps: Sequence[type[Any]] = (
+        Elementwise, LaneCode, Copy, Barrier, WarpgroupSync, Branch, Loop
+    )  # fmt: skip
     statements: Sequence[type[Any]] = (Assign, If, Repeat, Leave)
     for word, kinds in (("step", steps), ("statement", statements)):
         for kind in kinds:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from oracle.errors import UsageError
@@ -29,6 +29,9 @@ class Launch:
     which it points."""
     buffers: tuple[tuple[int, int], ...]
     """Offset and bytes of each buffer in the image; the bytes between them are no one's."""
+    batched: bool = False
+    """Whether each block works on the image behind that of the block before, so that one launch of
+    as many blocks is for several images."""
 
 
 def parameters_at(launch: Launch, address: int) -> bytes:
@@ -37,6 +40,21 @@ def parameters_at(launch: Launch, address: int) -> bytes:
     for place, offset in launch.pointers:
         block[place : place + 8] = (address + offset).to_bytes(8, "little")
     return bytes(block)
+
+
+def launches_of(
+    launch: Launch, count: int, image_bytes: int, most: int
+) -> Iterator[tuple[slice, Launch]]:
+    """Iterate over the launches for so many images, at most `most` of them in one."""
+    step = max(1, most) if launch.batched else 1
+    for start in range(0, count, step):
+        images = min(step, count - start)
+        x, y, z = launch.grid
+        buffers = launch.buffers if images == 1 else ((0, images * image_bytes),)
+        yield (
+            slice(start, start + images),
+            replace(launch, grid=(images * x, y, z), buffers=buffers),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
-from runners.kernels import LANES, KernelModule
+from runners.kernels import LANES, KernelModule, launches_of
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     NO_SM,
@@ -42,6 +42,7 @@ from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16  # that stay loaded; one of eight programs takes 2.5 MiB (2026-11)
 _CHUNK_IMAGES = 2048  # of one launch, which keeps every register of every lane
+_BYTES_AT_ONCE = 1 << 20  # of images of one launch that is watched, in 100 bytes for each four
 
 Result = TypeVar("Result")
 # What a real runner would report where the simulated device traps.
@@ -155,8 +156,12 @@ class SimulatedRunner(ClosedAtTheEnd):
 
         def launched() -> None:
             if kernel.launch is not None:
-                for image, result in zip(images, results, strict=True):
-                    result[:] = module.launch_grid(kernel.entry, image, kernel.launch).image
+                size = kernel.image_bytes
+                most = _BYTES_AT_ONCE // size
+                for some, launch in launches_of(kernel.launch, len(images), size, most):
+                    given = images[some].reshape(-1)
+                    made = module.launch_grid(kernel.entry, given, launch).image
+                    results[some] = made.reshape(-1, size)
                 return
             threads = LANES * kernel.warps_per_block
             for first in range(0, images.shape[0], _CHUNK_IMAGES):

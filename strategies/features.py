@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache, partial
 from typing import assert_never
 
-from oracle.isa.forms import LANES, ROW_BYTES, Form, Matrix
+from oracle.isa.forms import ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
 from oracle.program import lane_code
 from oracle.program import steps as ops
@@ -31,6 +31,7 @@ from oracle.program.operands import (
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
 
 HUGE_PITCH, LARGE_FACTOR = 4096, 2  # Strides that are huge, in bytes, and large, in default ones
@@ -291,19 +292,18 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield OF_OPERATION[step.operation]
             multiplicand = step.matrix.operand in "ab"
             yield Has.CHANGED_MULTIPLICAND if multiplicand else Has.CHANGED_ACCUMULATOR
-        case Scalar(action="pack_registers"):
-            yield Has.PACKED
         case Scalar():
-            pass
+            yield from _those({Has.PACKED: step.action == "pack_registers"})
         case LaneCode():
             yield from _of_lane_code(step)
         case PlainAccess():
             yield Has.LOAD_REGISTERS if step.loads else Has.STORE_REGISTERS
-            yield from _those({Has.STORE_BY_LANE: step.lanes != LANES})
-        case Copy():
-            yield Has.COPY
-        case Barrier():
-            yield Has.BARRIER
+            yield from _those({Has.STORE_BY_LANE: step.lanes != program.threads})
+        case AsyncProduct():
+            yield from of_form(step.form)
+        case Copy() | Barrier() | WarpgroupSync():
+            found = {Has.COPY: isinstance(step, Copy), Has.BARRIER: isinstance(step, Barrier)}
+            yield from _those(found)
         case Branch(condition=condition):
             yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
             yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT

@@ -352,7 +352,7 @@ def _lane_programs(forms: Sequence[Form], number: int) -> int:
     In the first rounds, which are about breadth, half of `LANE_PROGRAMS`.
     """
     most = LANE_PROGRAMS if number >= _BROAD_ROUNDS else LANE_PROGRAMS // 2
-    return most if len({form.mnemonic for form in forms}) > 1 else 0
+    return most if len({form.mnemonic for form in forms if form.warps == 1}) > 1 else 0
 
 
 def programs_of_round(forms: Sequence[Form], number: int) -> int:

@@ -32,6 +32,7 @@ from fuzz.diagnosis.experiments import (
     wrong_copy,
     wrong_product,
 )
+from fuzz.diagnosis.multiplications import wrong_multiplication
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, maker_of, trace
@@ -90,6 +91,9 @@ def culprit_of(
 ) -> Culprit | None:
     """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
+        if program.warps > 1:
+            wrong = wrong_multiplication(device, program, image)
+            return wrong and replace(_culprit(*wrong), form=None, together=True)
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
             return found

@@ -296,7 +296,8 @@ def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[lis
 def fits(batch: Batch) -> bool:
     """Whether a program can be in a set."""
     size = batch.program.image_bytes + batch.program.shared_bytes
-    return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
+    small = size <= _MOST_BYTES and batch.program.warps == 1
+    return small and not features_of(batch.program) & LEFT_OUT
 
 
 def about(wanted: Sequence[Form], forms: Sequence[Form], module: Module, key: int) -> list[Batch]:

@@ -13,11 +13,16 @@ from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
-from oracle.arithmetic.integers import S32_GREATEST, S32_LEAST
 from oracle.arithmetic.scaled import decoded_scales
 from oracle.errors import UsageError
 from oracle.execution.chosen import Scales
-from oracle.execution.execution import flat_operands, multiply, multiply_lanes
+from oracle.execution.products import (
+    S32_GREATEST,
+    S32_LEAST,
+    flat_operands,
+    multiply,
+    multiply_lanes,
+)
 from oracle.execution.warpgroups import multiply_warpgroup, warpgroup_operands
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import another_needed, form_of

@@ -13,18 +13,11 @@ from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
 from oracle.execution.chosen import Metadata, Scales, chosen_by, scale_places, scales_of
-from oracle.execution.execution import (
-    Planes,
-    Warps,
-    has_figures,
-    packed,
-    run,
-    slices_of,
-)
-from oracle.isa.forms import FORMATS, LANES, Form, Format
+from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
+from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import Model, model_for
-from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
+from oracle.program.lane_code import LaneCode, may_be_open
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import (
@@ -37,6 +30,7 @@ from oracle.program.program import (
     writable,
 )
 from oracle.program.steps import AnyOp, Copy, MatrixAccess, Product, RowAccess, is_lane_code
+from oracle.program.warpgroup import AsyncProduct
 
 EXACT = 0
 """Tag of a byte or an element whose bits are known."""
@@ -163,21 +157,61 @@ class BoundedWarps(Warps):
     def multiply_registers(
         self, step: Product, a: Planes, b: Planes, c: Planes, *others: Planes
     ) -> Planes:
-        form, exact = step.form, super().multiply_registers(step, a, b, c, *others)["bits"]
-        a, b, c = (self._elements(form, *one) for one in zip("abc", (a, b, c), strict=True))
-        matrices = a, b, c, {"bits": layouts.unpack(form, "d", exact)}
-        metadata, scaling = chosen_by(step, [one["bits"] for one in others])
-        scales = None if scaling is None else scales_of(form, scaling)
-        if metadata is None:
-            found = self._product(form, matrices, scales)
-        else:
-            found = self._placed_product(form, matrices, metadata, others[0]["tag"], scales)
+        form, exact = step.form, super().multiply_registers(step, a, b, c, *others)
+        given = zip("abc", map(self.by_warp, (a, b, c)), strict=True)
+        a, b, c = (self._elements(form, *one) for one in given)
+        further = [self.by_warp(one) for one in others]
+        metadata, scaling = chosen_by(step, [one["bits"] for one in further])
         if scaling is not None:
-            for operand, held in zip("ab", others[-2:], strict=True):
+            for operand, held in zip("ab", further[-2:], strict=True):
                 holders, _ = scale_places(form, operand, scaling[2])
                 unclear = held["tag"][:, holders, 0] != EXACT
                 unclear = unclear[:, :, None] if operand == "a" else unclear[:, None]
-                found["tag"] = np.where(unclear, np.uint8(UNKNOWN), found["tag"])
+                c["tag"] = np.where(unclear, np.uint8(UNKNOWN), c["tag"])
+        placed = None if metadata is None else (metadata, further[0]["tag"])
+        scales = None if scaling is None else scales_of(form, scaling)
+        made = self._packed(form, (a, b, c), self.by_warp(exact)["bits"], placed, scales)
+        return {plane: words.reshape(exact["bits"].shape) for plane, words in made.items()}
+
+    def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
+        form, exact = step.form, super().multiply_async(step, *given)["bits"]
+        of = {use.field: planes for use, planes in zip(step.reads, given, strict=True)}
+        c = _exactly(np.zeros((self.count, form.shape.m, form.shape.n), form.c_type.raw), np.uint8)
+        if "d" in of:
+            c = self._elements(form, "c", of["d"])
+        if isinstance(step.scale_d, Word):
+            added = (self.word(step.scale_d) != 0)[:, None, None]
+            c = {plane: np.where(added, one, one.dtype.type(0)) for plane, one in c.items()}
+        found = {"c": c}
+        for operand, scale in (("a", step.scale_a), ("b", step.scale_b)):
+            if operand in step.tiles:
+                matrix = {plane: self.tile(step, operand, plane) for plane in self.PLANES}
+                words = matrix["tag"].view(f"u{matrix['tag'].dtype.itemsize}")
+                matrix = _filled({**matrix, "tag": gather(words, form.type(operand))})
+            else:
+                matrix = self._elements(form, operand, of[operand])
+            sign = matrix["bits"].dtype.type(1 << form.type(operand).bits - 1 if scale < 0 else 0)
+            matrix["bits"] = matrix["bits"] ^ sign
+            found[operand] = matrix
+        matrices = tuple(found[operand] for operand in "abc")
+        e, placed = of.get("e"), None
+        if e is not None:
+            placed = (e["bits"][..., 0], step.selector or 0), e["tag"]
+        return self._packed(form, matrices, exact, placed)
+
+    def _packed(
+        self, form: Form, matrices: tuple[Planes, ...], exact: NDArray[Any],
+        placed: tuple[Metadata, NDArray[Any]] | None, scales: Scales | None = None,
+    ) -> Planes:  # fmt: skip
+        """Return the registers of D; `matrices` are A, B and C, `exact` the model's registers.
+
+        `placed`: Metadata, and the tags of their registers.
+        """
+        matrices = *matrices, {"bits": layouts.unpack(form, "d", exact)}
+        if placed is None:
+            found = self._product(form, matrices, scales)
+        else:
+            found = self._placed_product(form, matrices, *placed, scales)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -250,8 +284,9 @@ class BoundedWarps(Warps):
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
         """Return what lanes compute: unknown where they read what is not exact; note open bits."""
         if source is None:
-            source = _exactly(np.zeros((self.count, LANES, 0), np.uint32), np.uint32)
-        bits, unknown = run_lanes(step, source["bits"])
+            none = np.zeros((self.count, self.program.threads, 0), np.uint32)
+            source = _exactly(none, np.uint32)
+        bits, unknown = self.lanes_of(step, source)
         inexact = (source["tag"] != EXACT).any(axis=-1)
         if step.crosses_lanes:
             unknown, inexact = (

@@ -12,7 +12,7 @@ from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
 from oracle.execution.chosen import checked_selector
-from oracle.execution.execution import chunk_tiles, placed_product
+from oracle.execution.products import chunk_tiles, placed_product
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import form_of
 from oracle.models import Model, model_of

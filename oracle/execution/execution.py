@@ -1,11 +1,10 @@
-"""Products, from opcode or form to D, and programs on batches of images, by a target's model."""
+"""Programs on batches of images, by a target's model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,22 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle import layouts
-from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
-from oracle.arithmetic.dots import dot_product, scalar_dot
-from oracle.arithmetic.doubles import chain
-from oracle.arithmetic.integers import S32_GREATEST, S32_LEAST, integer_products
-from oracle.arithmetic.scaled import scaled_product
-from oracle.errors import UsageError
-from oracle.execution.chosen import (
-    Metadata,
-    Scales,
-    Scaling,
-    checked_selector,
-    chosen_by,
-    scales_of,
-)
-from oracle.isa import lookup
-from oracle.isa.forms import LANES, Form
+from oracle.arithmetic.conversions import in_order, own_scratch
+from oracle.descriptors import read_matrix
+from oracle.execution.chosen import chosen_by
+from oracle.execution.products import S32_GREATEST as S32_GREATEST
+from oracle.execution.products import S32_LEAST as S32_LEAST
+from oracle.execution.products import flat_operands as flat_operands
+from oracle.execution.products import mma as mma
+from oracle.execution.products import mma_sp as mma_sp
+from oracle.execution.products import mma_sync as mma_sync
+from oracle.execution.products import multiply as multiply
+from oracle.execution.products import multiply_lanes as multiply_lanes
+from oracle.execution.products import product as product
+from oracle.execution.warpgroups import multiply_warpgroup
+from oracle.isa.forms import LANES
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
@@ -50,210 +47,8 @@ from oracle.program.steps import (
     Straight,
     row_offsets,
 )
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
-
-_CHUNK_PRODUCTS = 512 * 16 * 16 * 16
-"""Products computed together, below 16 MiB; of mma.sync twice as many (2026-11-22)."""
-_CHUNK_STEP = 64
-"""Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
-_CHUNK_BYTES = 4 << 20
-"""Elements of all operands that are taken together."""
-_CHUNK_DOUBLES_BYTES = 8 << 20
-"""The same of f64, at most: a power of two of tiles, else 1.2 times as long (2026-11-22)."""
-
-
-def mma(
-    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
-    model: Model | str | Path | None = None,
-) -> NDArray[Any]:  # fmt: skip
-    """Return the matrices D, (..., m, n), of one wmma.mma (9.7.14.4.5), by the model of a target.
-
-    `a`, `b`, `c`: Raw patterns of logical matrices (..., m, k), (..., k, n), (..., m, n), of dtypes
-    `oracle.isa.forms.Format.raw`. `model`: In place of the target's, or its file, TOML or JSON.
-    Raises UsageError if the opcode, the target, a shape, a dtype or an element is not allowed.
-    """
-    d = multiply(lookup.mma_form(opcode), a, b, c, model=model_of(target, model))
-    return d if d.ndim != 3 or d.flags.c_contiguous else in_order(d, (0, 1, 2))
-
-
-def multiply(
-    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
-) -> NDArray[Any]:
-    """Do what `mma` does, for a form and a model; with one leading dimension tiles lie last."""
-    leading = layouts.check_operands(form, a, b, c)
-    size = (prod(leading), form.shape.m, form.shape.n)
-    if form.a_type.is_float:
-        result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
-    else:
-        result = np.empty(size, form.d_type.raw)
-    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
-    scratch = own_scratch()
-    for part, left, right, start in layouts.chunks(form, chunk_tiles(form), a, b, c):
-        result[part] = product(form, left, right, start, model, scratch)
-    if len(leading) == 1:
-        return result
-    return in_order(result, (0, 1, 2)).reshape((*leading, *size[1:]))
-
-
-def chunk_tiles(form: Form) -> int:
-    """Return how many tiles of a form are computed together."""
-    m, n, k = form.shape.m, form.shape.n, form.shape.k
-    bits = m * k * form.a_type.bits + k * n * form.b_type.bits
-    bits += m * n * (form.c_type.bits + form.d_type.bits)
-    if form.a_type.name == "f64":
-        return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
-    products, groups = _CHUNK_PRODUCTS, 1
-    if not form.opaque:
-        products, groups = 2 * products, form.groups
-    tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
-    return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
-
-
-def product(
-    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True, scales: Scales | None = None,
-) -> NDArray[Any]:  # fmt: skip
-    """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
-    if scales is not None:
-        return scaled_product(a, b, c, scales, form.texts["stype"], model.scaled_for(form))
-    if not form.a_type.is_float:
-        if form.op == "xor":
-            # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
-            signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
-            sums = (a.shape[2] - signs) >> 1
-        else:
-            sums = integer_products(a, b)
-        if model.exact_for(form).value == "clamp":
-            exact = sums.astype(np.int64) + c
-            return np.asarray(exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32))
-        return np.asarray(sums + c)  # NumPy's int32 wraps, as the page asks
-    if form.a_type.name == "f64":
-        rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
-        rule = model.double_chain
-        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
-        return d.transpose(2, 0, 1)
-    scalar = model.scalar_for(form)
-    if scalar is not None:
-        return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
-    dot = model.dot_for(form)
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c)
-    return d.transpose(2, 0, 1)
-
-
-_CHUNKS_OF_ROWS = 4
-"""So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
-Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
-"""Registers of A, B and C, (tiles, 32, words)."""
-
-
-def mma_sync(
-    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, target: str = "sm_90",
-    model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:  # fmt: skip
-    """Return the registers of D, uint32 (..., 32, words), by the model of a target.
-
-    `a`, `b`, `c`: uint32 (..., 32, words). Lanes in order, registers in the order of the operand;
-    one of f64 is two words, the low one first. Leading dimensions are equal.
-    Raises UsageError if the opcode, target, a shape or dtype is not allowed.
-    """
-    form = lookup.mma_sync_form(opcode)
-    leading, operands, _ = flat_operands(form, a, b, c)
-    d = multiply_lanes(form, *operands, model=model_of(target, model))
-    return d.reshape(*leading, LANES, form.words("d"))
-
-
-def mma_sp(
-    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: NDArray[Any],
-    selector: int, *, target: str = "sm_90", model: Model | str | Path | None = None,
-) -> NDArray[np.uint32]:  # fmt: skip
-    """Return the registers of D of one mma.sp (9.7.14.6.3), as `mma_sync`; A is what is stored.
-
-    `metadata`: uint32 (..., 32). An index chooses also where the ISA leaves it undefined.
-    `selector`: The sparsity selector, one that the ISA defines for the form.
-    """
-    form = lookup.form_of(opcode)
-    if not form.has_metadata:
-        raise lookup.another_needed(form, "mma.sp")
-    leading, operands, chosen = flat_operands(form, a, b, c, metadata, selector)
-    d = multiply_lanes(form, *operands, model=model_of(target, model), metadata=chosen)
-    return d.reshape(*leading, LANES, form.words("d"))
-
-
-def multiply_lanes(
-    form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
-    model: Model, metadata: Metadata | None = None, scaling: Scaling | None = None,
-) -> NDArray[np.uint32]:  # fmt: skip
-    """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
-    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
-    result = np.empty((len(a), LANES, form.words("d")), np.uint32)
-    scratch = own_scratch()
-    for part in parts(form, len(a)):
-        left, right, addend = (
-            layouts.unpack(form, name, words[part], scratch)
-            for name, words in (("a", a), ("b", b), ("c", c))
-        )
-        chosen = None if metadata is None else (metadata[0][part], metadata[1])
-        scales = None if scaling is None else scales_of(form, scaling, part)
-        multiply_into(result[part], form, left, right, addend, model, scratch, chosen, scales)
-    return result
-
-
-def parts(form: Form, count: int) -> Iterator[slice]:
-    """Cut multiplications of registers into those that are computed together."""
-    size = chunk_tiles(form)
-    if form.has_metadata and form.a_type.is_float:
-        size = max(1, size // _CHUNKS_OF_ROWS)
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
-
-
-def multiply_into(
-    d: NDArray[np.uint32], form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
-    model: Model, scratch: Scratch, metadata: Metadata | None, scales: Scales | None = None,
-) -> None:  # fmt: skip
-    """Write the registers of A x B + C, (tiles, threads, words); C may be overwritten."""
-    made = placed_product(form, a, b, c, model, scratch, metadata, scales)
-    layouts.pack(form, made, d, scratch=scratch)
-
-
-def placed_product(
-    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    metadata: Metadata | None = None, scales: Scales | None = None,
-) -> NDArray[Any]:  # fmt: skip
-    """Return what `product` does, of an A that metadata place, if any; C may become the result."""
-    if metadata is not None and not form.a_type.is_float:
-        a = layouts.expanded(form, a, *metadata)
-    elif metadata is not None:
-        # Each row of A meets rows of B of its own. A place that is not chosen is no term of
-        # the sum: it has no exponent (measured on H200, 2026-11-23).
-        b = layouts.met(form, b, *metadata)
-        a, c = layouts.by_row(a), layouts.by_row(c)
-        scales = None if scales is None else layouts.scales_by_row(*scales)
-        d = product(form, a, b, c, model, scratch, keeps_c=False, scales=scales)
-        return layouts.of_rows(d, form.shape.m)
-    return product(form, a, b, c, model, scratch, keeps_c=False, scales=scales)
-
-
-def flat_operands(
-    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
-    metadata: NDArray[Any] | None = None, selector: int | None = None,
-) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
-    """Check registers; return leading dimensions, and operands and metadata with one of them."""
-    if form.is_scaled:
-        text = "has scales, which stand in no registers here; `oracle.mma_block_scale` takes it"
-        raise UsageError(f"{form.opcode} {text}")
-    given = {"a": a, "b": b, "c": c}
-    sizes = {name: (LANES, form.words(name)) for name in given}
-    registers: list[layouts.Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
-    if form.has_metadata:
-        registers.append(("metadata", metadata, np.uint32, (LANES,)))  # type: ignore[arg-type]
-    leading = layouts.check_batch(*registers)
-    left, right, addend = (words.reshape(-1, LANES, words.shape[-1]) for words in given.values())
-    chosen = None
-    if metadata is not None:
-        chosen = metadata.reshape(-1, LANES), checked_selector(form, selector)
-    return leading, (left, right, addend), chosen
-
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
@@ -357,7 +152,8 @@ class Warps:
     def set_registers(self, step: Scalar) -> Planes:
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
-        return {"bits": np.tile(np.array(number * step.count, np.uint32), (self.count, LANES, 1))}
+        shape = self.count, self.program.threads, 1
+        return {"bits": np.tile(np.array(number * step.count, np.uint32), shape)}
 
     def load(self, step: MatrixAccess) -> Planes:
         memory, offset = self.at(step.memory.place)
@@ -382,13 +178,51 @@ class Warps:
         self, step: Product, a: Planes, b: Planes, c: Planes, *others: Planes
     ) -> Planes:
         """Return the registers of A x B + C; `others` hold metadata, scales of A, scales of B."""
-        metadata, scaling = chosen_by(step, [one["bits"] for one in others])
-        operands = a["bits"], b["bits"], c["bits"]
-        return {
-            "bits": multiply_lanes(
-                step.form, *operands, model=self.model, metadata=metadata, scaling=scaling
-            )
-        }
+        given = [self.by_warp(one)["bits"] for one in (a, b, c, *others)]
+        metadata, scaling = chosen_by(step, given[3:])
+        left, right, addend = given[:3]
+        d = multiply_lanes(
+            step.form, left, right, addend, model=self.model, metadata=metadata, scaling=scaling
+        )
+        return {"bits": d.reshape(self.count, self.program.threads, -1)}
+
+    def by_warp(self, planes: Planes) -> Planes:
+        """Return registers of threads, (count, threads, words), as those of single warps."""
+        if self.program.warps == 1:
+            return planes
+        return {name: one.reshape(-1, LANES, one.shape[-1]) for name, one in planes.items()}
+
+    def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
+        """Return the registers of D of a warpgroup's multiplication, as behind the wait for it."""
+        return {"bits": self.warpgroup_product(step, [planes["bits"] for planes in given])}
+
+    def warpgroup_product(
+        self, step: AsyncProduct, given: Sequence[NDArray[Any]], plane: str = "bits"
+    ) -> NDArray[np.uint32]:
+        """Return registers of D, (count, 128, words), of those that are read, in their order."""
+        of = {use.field: words for use, words in zip(step.reads, given, strict=True)}
+        form, shape = step.form, (self.count, self.program.threads, step.form.words("d"))
+        d, scale = of.get("d"), 0 if step.scale_d == 0 else 1
+        d = np.zeros(shape, np.uint32) if d is None else d
+        matrices = {name: self.tile(step, name, plane) for name in step.tiles}
+        if step.a:
+            matrices["a"] = layouts.unpack(form, "a", of["a"], own_scratch())
+        if isinstance(step.scale_d, Word):
+            scale = self.word(step.scale_d) != 0
+        metadata = None if step.selector is None else (of["e"][..., 0], step.selector)
+        return multiply_warpgroup(
+            form, matrices["a"], matrices["b"], d, scales=(scale, step.scale_a, step.scale_b),
+            metadata=metadata, model=self.model,
+        )  # fmt: skip
+
+    def tile(self, step: AsyncProduct, operand: str, plane: str = "bits") -> NDArray[Any]:
+        """Return A or B as it lies in shared memory, raw patterns (count, rows, columns)."""
+        memory, start = self.at(Place(buffer=step.tiles[operand].place.buffer))
+        addresses = step.addresses(operand) + start
+        return read_matrix(memory[plane], step.form.matrix(operand), addresses)
+
+    def warpgroup_sync(self, step: WarpgroupSync) -> None:
+        pass  # multiplications are done at once here
 
     def elementwise(self, step: Elementwise, source: Planes) -> Planes:
         return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
@@ -399,7 +233,10 @@ class Warps:
 
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)
-        return {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+        found = {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
+        if self.program.warps == 1:
+            return found
+        return {plane: np.tile(words, (1, self.program.warps, 1)) for plane, words in found.items()}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
         memory, rows = self.rows(step)
@@ -407,7 +244,9 @@ class Warps:
             layouts.store_rows(step.form, memory[plane], rows, registers[plane])
 
     def move(self, step: AnyOp, registers: Planes) -> Planes:
-        return {plane: layouts.moved(step.form, registers[plane]) for plane in self.PLANES}
+        given = self.by_warp(registers)
+        found = {plane: layouts.moved(step.form, given[plane]) for plane in self.PLANES}
+        return {plane: words.reshape(registers[plane].shape) for plane, words in found.items()}
 
     def load_registers(self, step: PlainAccess) -> Planes:
         memory, offset = self.at(step.place)
@@ -416,7 +255,7 @@ class Warps:
             plane: np.array(memory[plane][:, offset : offset + step.size], order="C")
             .view("<u4")
             .astype(np.uint32, copy=False)
-            .reshape(self.count, LANES, use.holds.words)
+            .reshape(self.count, self.program.threads, use.holds.words)
             for plane in self.PLANES
         }
 
@@ -434,8 +273,16 @@ class Warps:
         return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        empty = np.zeros((self.count, LANES, 0), np.uint32)
-        return {"bits": run_lanes(step, empty if source is None else source["bits"])[0]}
+        return {"bits": self.lanes_of(step, source)[0]}
+
+    def lanes_of(
+        self, step: LaneCode, source: Planes | None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """Return what threads compute, (count, threads, words), and which results are open."""
+        count, threads = self.count, self.program.threads
+        words = np.zeros((count, threads, 0), np.uint32) if source is None else source["bits"]
+        bits, unknown = run_lanes(step, self.by_warp({"bits": words})["bits"])
+        return bits.reshape(count, threads, -1), unknown.reshape(count, threads)
 
     def copy(self, step: Copy) -> None:
         (source, start), (target, offset) = self.at(step.source), self.at(step.destination)

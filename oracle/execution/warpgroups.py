@@ -12,7 +12,7 @@ from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
 from oracle.execution.chosen import Metadata, checked_selector
-from oracle.execution.execution import multiply_into, parts
+from oracle.execution.products import multiply_into, parts
 from oracle.isa import lookup
 from oracle.isa.forms import Form
 from oracle.isa.targets import split_compiler

@@ -335,7 +335,7 @@ class Form:
     @cached_property
     def is_main(self) -> bool:
         """Whether a program can be about it: loads and stores of wmma only serve others."""
-        return self.warps == 1 and (self.is_product or not self.opaque)
+        return self.is_product or (self.warps == 1 and not self.opaque)
 
     @cached_property
     def is_access(self) -> bool:

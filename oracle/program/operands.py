@@ -205,13 +205,16 @@ def _parsed(text: str) -> tuple[tuple[str, int], ...]:
 
 
 COUNTS = (1, 2, 4, 8)
-"""Registers that an operand has whose layout is known."""
+"""Registers that an operand of a warp has whose layout is known."""
+_MOST_OF_D = 128
+"""Registers of D of a warpgroup's m64n256 with f32 (PTX ISA 9.7.15.5.1.1)."""
 
 
 def check_registers(name: str, count: int, bits: int) -> None:
     """Raise UsageError unless there can be so many registers of a size, and of this name."""
     check_vector(name, "vector of registers")
-    check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
+    text = f"{count} registers given; there are 1, 2, 4 or 8, or an even number up to {_MOST_OF_D}"
+    check(count in COUNTS or count in range(2, _MOST_OF_D + 1, 2), text)
     check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
 
 

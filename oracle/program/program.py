@@ -1,27 +1,37 @@
-"""Programs: what one warp does to one memory image, and what the ISA leaves undefined of it.
+"""Programs: what warps do to one memory image, and what the ISA leaves undefined of it.
 
 An *image* is the global buffers, back to back, each at a multiple of its alignment, the whole
 rounded up to 256 bytes; shared buffers lie so in memory of the warp's own, undefined at first.
-A batch of images is uint8 (count, image_bytes), one warp a row.
+A batch of images is uint8 (count, image_bytes), one warp, or warpgroup, a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.isa.forms import Form, replicated
-from oracle.isa.legality import cited
+from oracle.isa.forms import LANES, WARPGROUP, Form, replicated
 from oracle.isa.lookup import FRAGMENTS, INSTRUCTIONS, STORAGE, chunks_of, selectors_of
 from oracle.isa.targets import DEFAULT_TARGET, parse_target, split_compiler
 from oracle.program import operands
+from oracle.program.breaches import (
+    ADDRESSES,
+    CONSISTENCY,
+    LAST_WITH_ALL_ADDRESSES,
+    STATE_SPACES,
+    VECTORS,
+    Mixed,
+    RegisterContent,
+    met,
+)
+from oracle.program.breaches import Breach as Breach
+from oracle.program.breaches import BreachReason as BreachReason
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Held, Place, check, check_range
 from oracle.program.operations import Elementwise, Scalar
@@ -39,6 +49,19 @@ from oracle.program.steps import (
     Straight,
     accesses_matrix,
     accesses_rows,
+    check_threads,
+)
+from oracle.program.steps import by_register as by_register
+from oracle.program.steps import walk as walk
+from oracle.program.steps import work as work
+from oracle.program.warpgroup import (
+    ALIGNMENT,
+    ORDERING,
+    AsyncProduct,
+    Bytes,
+    InFlight,
+    WarpgroupSync,
+    Wrong,
 )
 
 MAX_WORK = 2048
@@ -49,10 +72,12 @@ MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Buffers and the steps that one warp takes on them; UsageError says what cannot be."""
+    """Buffers and the steps taken on them; UsageError says what cannot be."""
 
     buffers: tuple[operands.Buffer, ...]
     steps: tuple[Step, ...]
+    warps: int = 1
+    """That take them on one image: 1, or the 4 of a warpgroup."""
 
     def __post_init__(self) -> None:
         for buffer in self.buffers:
@@ -61,8 +86,9 @@ class Program:
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
         check("global" in spaces.values(), "no buffer is global; results need one to be seen in")
+        check(self.warps in (1, WARPGROUP), f"{self.warps} warps given; there are 1 or {WARPGROUP}")
         for space, most in MAX_BYTES.items():
-            size = _lay_out(self.buffers, space)[1]
+            size = self._lay_out(space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
         amount = work(self.steps)
         text = f"the program takes {amount} steps, counted as often as they may run; at most "
@@ -79,6 +105,7 @@ class Program:
                 name = step.uniform.place.buffer
                 text = f"a word is read from shared buffer {name!r}; words are read from the image"
                 check(spaces[name] == "global", f"{text}, so name a global buffer")
+            check_threads(step, self.warps, spaces)
 
     def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""
@@ -92,7 +119,22 @@ class Program:
 
     @cached_property
     def _offsets(self) -> dict[str, int]:
-        return {**_lay_out(self.buffers, "global")[0], **_lay_out(self.buffers, "shared")[0]}
+        return {**self._lay_out("global")[0], **self._lay_out("shared")[0]}
+
+    def _lay_out(self, space: str) -> tuple[dict[str, int], int]:
+        """Offsets of the buffers of a space, and the bytes that they take."""
+        least = ALIGNMENT if self.warps > 1 and space == "shared" else 1
+        offsets, end = dict[str, int](), 0
+        for buffer in self.buffers:
+            if buffer.space == space:
+                offsets[buffer.name] = _rounded(end, max(buffer.alignment, least))
+                end = offsets[buffer.name] + buffer.size
+        return offsets, _rounded(end, operands.IMAGE_ALIGNMENT)
+
+    @property
+    def threads(self) -> int:
+        """Threads that work on one image: 32, or the 128 of a warpgroup."""
+        return self.warps * LANES
 
     def offset(self, buffer: str) -> int:
         """Bytes from the start of the image, or of the warp's shared memory, to a buffer."""
@@ -113,31 +155,12 @@ class Program:
     @cached_property
     def image_bytes(self) -> int:
         """Size of one image, in bytes: the global buffers, rounded up to IMAGE_ALIGNMENT."""
-        return _lay_out(self.buffers, "global")[1]
+        return self._lay_out("global")[1]
 
     @cached_property
     def shared_bytes(self) -> int:
-        """Shared memory of one warp, in bytes, rounded up to IMAGE_ALIGNMENT; 0 without any."""
-        return _lay_out(self.buffers, "shared")[1]
-
-
-def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Iterate over steps and the steps inside branches and loops, in the order of the text."""
-    for step in steps:
-        yield step
-        for inside in step.blocks.values():
-            yield from walk(inside)
-
-
-def work(steps: tuple[Step, ...]) -> int:
-    """Return how many steps are taken at most, where both arms of every branch are."""
-    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
-
-
-def by_register(step: Step, use: operands.Use) -> bool:
-    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
-    own = step.sets is not None or step.address is not None
-    return operands.listed(use.name) or (use.written and own)
+        """Shared memory for an image, in bytes, rounded up to IMAGE_ALIGNMENT; 0 without any."""
+        return self._lay_out("shared")[1]
 
 
 def space_of(program: Program, step: Step) -> str:
@@ -159,14 +182,8 @@ def requirements(program: Program) -> frozenset[Form]:
     return frozenset(step.instruction for step in walk(program.steps) if step.instruction)
 
 
-def _lay_out(buffers: tuple[operands.Buffer, ...], space: str) -> tuple[dict[str, int], int]:
-    """Offsets of the buffers of a space, and the bytes that they take."""
-    offsets, end = dict[str, int](), 0
-    for buffer in buffers:
-        if buffer.space == space:
-            offsets[buffer.name] = -(-end // buffer.alignment) * buffer.alignment
-            end = offsets[buffer.name] + buffer.size
-    return offsets, -(-end // operands.IMAGE_ALIGNMENT) * operands.IMAGE_ALIGNMENT
+def _rounded(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
 
 
 def position(program: Program, place: Place) -> int:
@@ -213,45 +230,6 @@ def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray
     return np.flatnonzero((expected != actual).any(axis=1))
 
 
-# Sections: of the memory consistency model (conflicting accesses without synchronisation race), of
-# state spaces (shared memory has no initial values), of vectors as operands, and of addresses.
-CONSISTENCY, STATE_SPACES, VECTORS, ADDRESSES = "8", "5.1", "6.4.3", "6.4"
-LAST_WITH_ALL_ADDRESSES = 75
-"""Last target on which every lane of ldmatrix needs a valid address (9.7.14.5.15, a note)."""
-
-
-class Breach(StrEnum):
-    """What sort of thing makes a program undefined."""
-
-    STRIDE = "stride below the default"
-    PITCH = "stride not aligned"
-    ADDRESS = "address not aligned"
-    OUTSIDE = "outside of its buffer"
-    SPACE = "other state space"
-    RACE = "no barrier between accesses"
-    OVERLAP = "copy onto itself"
-    UNWRITTEN = "shared memory read unwritten"
-    CONTENT = "name holds something else"
-    SELECTOR = "sparsity selector"
-    METADATA = "metadata without a meaning"
-    TWICE = "register twice in a destination"
-    SHORT_ADDRESS = "address too narrow for its state space"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreachReason:
-    """Why a program is undefined."""
-
-    cause: Breach
-    text: str
-    section: str
-    step: str
-    """Where: the position of the step, as in "3" or "3.then.0"."""
-
-    def __str__(self) -> str:
-        return f"step {self.step}: {self.text} ({cited(self.section)})"
-
-
 @lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
     """Return every reason why a program is undefined on a target, forms that it lacks apart."""
@@ -260,7 +238,9 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Breach
         for space, size in (("global", program.image_bytes), ("shared", program.shared_bytes))
         for what in (_READ, _WRITTEN, _UNWRITTEN)
     }
-    state = _State(program, parse_target(split_compiler(target)[0]).number, [], "", {}, marks)
+    flight = InFlight.of(program.shared_bytes, program.offset) if program.warps > 1 else None
+    number = parse_target(split_compiler(target)[0]).number
+    state = _State(program, number, [], "", {}, marks, flight)
     _check_steps(state, program.steps, "")
     return tuple(state.reasons)
 
@@ -270,30 +250,6 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
     if reasons := undefined(program, target=target):
         words = "; ".join(map(str, reasons))
         raise UndefinedProgramError(f"the ISA leaves this program undefined; {words}")
-
-
-class _Mixed(StrEnum):
-    CONFLICTING = "what not every path to this step has written, or has written alike"
-    PIECES = "registers of several fragments, a part of one, or one in another order"
-
-
-class _Cell(NamedTuple):
-    """What a register holds: a part of what one step wrote, or several on paths that meet."""
-
-    maker: object
-    """What is equal for what one step, or the same ones, wrote."""
-    holds: Held | _Mixed
-    part: int
-    constant: int | None
-
-
-def _met(cell: _Cell | None, other: _Cell | None) -> _Cell:
-    if cell is None or other is None or (cell.holds, cell.part) != (other.holds, other.part):
-        return _Cell(None, _Mixed.CONFLICTING, 0, None)
-    if cell == other:
-        return cell
-    constant = cell.constant if cell.constant == other.constant else None
-    return _Cell((cell.maker, other.maker), cell.holds, cell.part, constant)
 
 
 _READ, _WRITTEN, _UNWRITTEN = "read", "written", "not written"
@@ -307,23 +263,27 @@ class _State:
     reasons: list[BreachReason]
     at: str
     """The position of the step that is checked."""
-    registers: dict[operands.Register, _Cell]
+    registers: dict[operands.Register, RegisterContent]
     marks: dict[tuple[str, str], NDArray[np.bool_]]
     """Bytes of each space."""
+    flight: InFlight | None
+    """What a warpgroup has in flight; None of a warp."""
 
 
 def _copy(state: _State) -> _State:
     marks = {key: mask.copy() for key, mask in state.marks.items()}
-    return replace(state, registers={**state.registers}, marks=marks)
+    flight = None if state.flight is None else state.flight.copy()
+    return replace(state, registers={**state.registers}, marks=marks, flight=flight)
 
 
 def _joined(one: _State, other: _State) -> _State:
     registers = {
-        key: _met(one.registers.get(key), other.registers.get(key))
+        key: met(one.registers.get(key), other.registers.get(key))
         for key in one.registers | other.registers
     }
     marks = {key: mask | other.marks[key] for key, mask in one.marks.items()}
-    return replace(one, registers=registers, marks=marks)
+    flight = one.flight and other.flight and one.flight.joined(other.flight)
+    return replace(one, registers=registers, marks=marks, flight=flight)
 
 
 def _report(state: _State, cause: Breach, section: str, text: str) -> None:
@@ -341,7 +301,18 @@ def _check_steps(state: _State, steps: Iterable[Step], prefix: str) -> _State:
 
 
 def _check_step(state: _State, step: Step) -> _State:
+    flight = state.flight
+    if flight is not None and not isinstance(step, AsyncProduct):
+        for use in step.uses:
+            _report_all(state, flight.touch(use.registers))
     match step:
+        case AsyncProduct() if flight is not None:
+            _check_async(state, step, flight)
+        case WarpgroupSync() if flight is not None:
+            # What has ended may be overwritten by other threads behind a barrier alone (9.7.15.4).
+            state.marks["shared", _READ][flight.synchronise(step)] = True
+        case AsyncProduct() | WarpgroupSync():
+            pass  # no program of one warp has them
         case Op():
             if step.form.has_metadata:
                 _check_metadata(state, step, step.selector or 0)
@@ -364,6 +335,8 @@ def _check_step(state: _State, step: Step) -> _State:
         case Barrier():
             for (_, what), mask in state.marks.items():
                 mask[...] &= what == _UNWRITTEN
+            if flight is not None:
+                flight.unseen[...] = False
         case Branch():
             (least, most), at = _bounds(state, step.condition), state.at
             ends = []
@@ -382,7 +355,31 @@ def _check_step(state: _State, step: Step) -> _State:
     return state
 
 
-def _check_metadata(state: _State, step: AnyOp, selector: int) -> None:
+def _report_all(state: _State, wrong: Iterable[Wrong]) -> None:
+    for cause, text, section in wrong:
+        _report(state, cause, section, text)
+
+
+def _check_async(state: _State, step: AsyncProduct, flight: InFlight) -> None:
+    """Check a multiplication of a warpgroup, which is in flight behind it."""
+    if step.selector is not None:
+        _check_metadata(state, step, step.selector)
+    _check_uses(state, step, step.form.section)
+    _bounds(state, step.scale_d)
+    _report_all(state, flight.begin(step))
+    for operand, tile in step.tiles.items():
+        name, offsets = tile.place.buffer, step.bytes_of(operand)
+        first, last = Place(buffer=name, offset=int(offsets[0])), int(offsets[-1])
+        if _is_inside(state, first, last + 1 - first.offset, "the tile"):
+            bytes_ = offsets + state.program.offset(name)
+            _check_access(state, name, bytes_, False)
+            if (late := flight.late(bytes_)).any():
+                text = f"byte {_first(state, name, bytes_, late)} of {name} was written without "
+                text += "the async proxy; put fence.proxy.async, then a barrier, between"
+                _report(state, Breach.PROXY, ORDERING, text)
+
+
+def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) -> None:
     """Check the selector, and metadata that are one number in every lane."""
     form, known = step.form, selectors_of(step.form)
     of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
@@ -440,16 +437,17 @@ def _check_uses(state: _State, step: Straight, section: str) -> None:
         found = {None if cell is None else cell.constant for cell in cells}
         constant = found.pop() if len(found) == 1 else None
     for index, register in enumerate(registers):
-        state.registers[register] = _Cell(state.at, made.holds, index, constant)
+        state.registers[register] = RegisterContent(state.at, made.holds, index, constant)
 
 
-def _content(state: _State, use: operands.Use) -> Held | _Mixed | None:
+def _content(state: _State, use: operands.Use) -> Held | Mixed | None:
     """Return what the registers of an operand hold; None if one was never written."""
     cells = [state.registers.get(register) for register in use.registers]
-    first, needed, named = cells[0], use.holds, not operands.listed(use.name)
+    first, needed = cells[0], use.holds
+    named = not operands.listed(use.name) and state.flight is None
     if named and first is not None and first.part == 0 and first.constant is None:
         held = first.holds
-        if not isinstance(held, _Mixed) and held.registers != needed.registers:
+        if not isinstance(held, Mixed) and held.registers != needed.registers:
             return held
     known = [cell for cell in cells if cell is not None]
     if first is None or len(known) < len(cells):
@@ -459,20 +457,20 @@ def _content(state: _State, use: operands.Use) -> Held | _Mixed | None:
     ):
         bits, number = needed.matrix.type.bits, first.constant or 0
         alike = number == replicated(number & ((1 << bits) - 1), bits, needed.bits)
-        return needed if alike else _Mixed.PIECES
-    if any(cell.holds is _Mixed.CONFLICTING for cell in known):
-        return _Mixed.CONFLICTING
+        return needed if alike else Mixed.PIECES
+    if any(cell.holds is Mixed.CONFLICTING for cell in known):
+        return Mixed.CONFLICTING
     whole = all(
         cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
     )
     if isinstance(needed, operands.Fragment) or named:
-        return first.holds if whole else _Mixed.PIECES
+        return first.holds if whole else Mixed.PIECES
     lanes = all(isinstance(cell.holds, operands.Registers) for cell in known)
-    return needed if lanes else _Mixed.PIECES
+    return needed if lanes else Mixed.PIECES
 
 
 def _check_use(
-    state: _State, name: str, needed: Held, held: Held | _Mixed | None, section: str
+    state: _State, name: str, needed: Held, held: Held | Mixed | None, section: str
 ) -> None:
     if held == needed:
         return
@@ -572,10 +570,7 @@ def _is_inside(state: _State, place: Place, size: int, what: str = "the access")
     return within
 
 
-_Bytes = slice | NDArray[np.int64]
-
-
-def _check_access(state: _State, buffer: str, bytes_: _Bytes, stores: bool) -> None:
+def _check_access(state: _State, buffer: str, bytes_: Bytes, stores: bool) -> None:
     """Check for races and for reading what nothing wrote; then note bytes of the space."""
     space = state.program.buffer(buffer).space
     reads, writes, unwritten = (state.marks[space, what] for what in (_READ, _WRITTEN, _UNWRITTEN))
@@ -591,9 +586,14 @@ def _check_access(state: _State, buffer: str, bytes_: _Bytes, stores: bool) -> N
     (writes if stores else reads)[bytes_] = True
     if stores:
         unwritten[bytes_] = False
+    flight = state.flight if stores and space == "shared" else None
+    if flight is not None and (taken := flight.store(bytes_)).any():
+        text = f"byte {_first(state, buffer, bytes_, taken)} of {buffer} is read by a "
+        text += "multiplication in flight; wait for its group and put a barrier between"
+        _report(state, Breach.IN_FLIGHT, ORDERING, text)
 
 
-def _first(state: _State, buffer: str, bytes_: _Bytes, marked: NDArray[np.bool_]) -> int:
+def _first(state: _State, buffer: str, bytes_: Bytes, marked: NDArray[np.bool_]) -> int:
     """Return the first of some bytes that is marked, counted from the start of a buffer."""
     index = int(np.argmax(marked))
     byte = bytes_.start + index if isinstance(bytes_, slice) else int(bytes_[index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeGuard, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import LANES, Form, Matrix
+from oracle.isa.forms import LANES, WARPGROUP, Form, Matrix
 from oracle.isa.lookup import scale_ids, selectors_of
 from oracle.layouts import Tile
 from oracle.program.lane_code import LaneCode, Statement, run_lanes
@@ -30,8 +30,10 @@ from oracle.program.operands import (
     check_range,
     check_registers,
     check_vector,
+    listed,
 )
 from oracle.program.operations import Elementwise, Scalar
+from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -322,7 +324,7 @@ def product_of(form: Form) -> Product:
 
 
 def _does(*actions: str) -> Any:
-    return lambda step: isinstance(step, Op) and step.action in actions
+    return lambda step: isinstance(step, Op | AsyncProduct) and step.action in actions
 
 
 _ROWS, _PRODUCTS = ("load_rows", "store_rows"), ("multiply", "multiply_registers")
@@ -338,9 +340,13 @@ stores_rows: Callable[[object], TypeGuard[RowAccess]] = _does("store_rows")
 multiplies: Callable[[object], TypeGuard[Product]] = _does(*_PRODUCTS)
 multiplies_fragments: Callable[[object], TypeGuard[Product]] = _does("multiply")
 multiplies_registers: Callable[[object], TypeGuard[Product]] = _does("multiply_registers")
-is_producer: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, "load_rows")
+is_producer: Callable[[object], TypeGuard[AnyOp | AsyncProduct]] = _does(
+    *_PRODUCTS, "load_rows", "multiply_async"
+)
 """Whether a step makes values that others only move: it multiplies, or loads rows."""
-is_main: Callable[[object], TypeGuard[AnyOp]] = _does(*_PRODUCTS, *_ROWS, "move")
+is_main: Callable[[object], TypeGuard[AnyOp | AsyncProduct]] = _does(
+    *_PRODUCTS, *_ROWS, "move", "multiply_async"
+)
 """Whether a program can be about a step: loads and stores of wmma only serve others."""
 
 
@@ -355,13 +361,15 @@ class PlainAccess(StepBase):
     place: Place
     bits: int = 32
     lanes: int = LANES
-    """Lanes that store, from the first on; the others skip it under a condition. All load."""
+    """Lanes that store, from the first on, or threads of a warpgroup, 128 of which load; the others
+    skip it under a condition. All load."""
     address: int | None = None
     """Which register holds the address before a load; None: another one."""
 
     def __post_init__(self) -> None:
         check_registers(self.registers, self.count, self.bits)
-        check_range(self.lanes, LANES if self.loads else 1, LANES, "lanes that access registers")
+        least = LANES if self.loads else 1
+        check_range(self.lanes, least, THREADS, "lanes that access registers")
         check(self.loads or self.address is None, "a store overwrites no register of its address")
         _check_address(self.address, self.count)
 
@@ -377,6 +385,7 @@ class PlainAccess(StepBase):
     @property
     def fields(self) -> dict[str, Any]:
         names = ["registers", "count", "place", "bits", "address" if self.loads else "lanes"]
+        names += ["lanes"] if self.loads and self.lanes != LANES else []
         return {name: getattr(self, name) for name in names}
 
     @cached_property
@@ -396,7 +405,7 @@ class PlainAccess(StepBase):
         if self.loads:
             text = f"load registers {self.registers} from {_place(self.place)}"
             return text + _address_text(self.address)
-        who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
+        who = "" if self.lanes in (LANES, THREADS) else f" of lanes below {self.lanes}"
         return f"store registers {self.registers}{who} to {_place(self.place)}"
 
 
@@ -436,7 +445,7 @@ class Copy(StepBase):
 
 @dataclass(frozen=True, kw_only=True)
 class Barrier(StepBase):
-    """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
+    """A barrier of all threads: orders the memory accesses before it with those after it."""
 
     action: ClassVar[str] = "barrier"
 
@@ -529,7 +538,46 @@ def is_plain_load(step: Step) -> bool:
     return step.writes is not None and bool(step.bytes_read) and not accesses_rows(step)
 
 
-Straight = AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier
+Straight = (
+    AnyOp | PlainAccess | Elementwise | Scalar | LaneCode | Copy | Barrier | AsyncProduct
+    | WarpgroupSync
+)  # fmt: skip
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop
+
+
+def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Iterate over steps and the steps inside branches and loops, in the order of the text."""
+    for step in steps:
+        yield step
+        for inside in step.blocks.values():
+            yield from walk(inside)
+
+
+def work(steps: tuple[Step, ...]) -> int:
+    """Return how many steps are taken at most, where both arms of every branch are."""
+    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
+
+
+def by_register(step: Step, use: Use) -> bool:
+    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
+    own = step.sets is not None or step.address is not None
+    return listed(use.name) or (use.written and own)
+
+
+def check_threads(step: Step, warps: int, spaces: Mapping[str, str]) -> None:
+    """Check that a step is one of as many warps as a program has; `spaces` are its buffers'."""
+    group, threads = warps > 1, warps * LANES
+    if isinstance(step, AsyncProduct | WarpgroupSync):
+        check(group, f"one warp cannot take {step}; give the program {WARPGROUP} warps")
+        for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
+            text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
+            check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
+    elif isinstance(step, PlainAccess):
+        text = f"{step.lanes} lanes of {threads} threads load; all have to"
+        check(step.lanes == threads or step.stores, text)
+        check_range(step.lanes, 1, threads, "lanes that access registers")
+    elif group and isinstance(step, Op):
+        text = f"{step.form.mnemonic} is not taken by the warps of a warpgroup here; leave it out"
+        check(not (step.form.opaque or step.stores), text)

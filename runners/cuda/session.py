@@ -19,13 +19,16 @@ from runners import ledger
 from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import Kernel, ScreeningKernel, parameters_at
+from runners.kernels import Kernel, ScreeningKernel, launches_of, parameters_at
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3  # one chunk on its way in, one running, one on its way out
+_WITHOUT_ASKING = 48 << 10
+"""Dynamic shared memory of a block for which nobody is asked (CUDA C++ Programming Guide, Shared
+Memory of 9.0), in bytes."""
 SCREENS = 2
 """Screening kernels on their way: one runs, and the next one is queued behind it, so that the
 device goes on while this process compiles."""
@@ -215,6 +218,9 @@ class Session:
             own = kernel.launch
             parameters = "PPI" if own is None else f"{len(own.parameters)}s"
             function = self.modules.function(batch.key, kernel.entry, parameters)
+            if own is not None and own.shared_bytes > _WITHOUT_ASKING:
+                asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                function.set_attribute(asked, own.shared_bytes)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 end = min(first + batch.chunk_images, batch.count)
@@ -259,14 +265,12 @@ class Session:
                 int(sms_there), images,
             )  # fmt: skip
         else:
-            for image in range(images):
+            for some, one in launches_of(launch, images, kernel.image_bytes, images):
+                address = int(images_there) + some.start * kernel.image_bytes
                 function.prepared_async_call(
-                    launch.grid,
-                    launch.block,
-                    stream,
-                    parameters_at(launch, int(images_there) + image * kernel.image_bytes),
-                    shared_size=launch.shared_bytes,
-                )
+                    one.grid, one.block, stream, parameters_at(one, address),
+                    shared_size=one.shared_bytes,
+                )  # fmt: skip
         driver.memcpy_dtoh_async(destination, images_there, stream)
         if launch is None:
             driver.memcpy_dtoh_async(sms, sms_there, stream)

@@ -5,12 +5,13 @@ Registers of the prologue are `%image` and `%shared` (and these with `_generic`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import gcd
 from typing import NamedTuple, assert_never
 
 from oracle.errors import UsageError
-from oracle.isa.forms import LANES, Format, replicated
+from oracle.isa.forms import Format, replicated
 from oracle.isa.lookup import ptx_operands
 from oracle.program.lane_code import (
     LANE,
@@ -24,9 +25,9 @@ from oracle.program.lane_code import (
     class_of,
     row_of,
 )
-from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform, Use
+from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, walk
+from oracle.program.program import Program
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -42,6 +43,9 @@ from oracle.program.steps import (
     address_code,
     multiplies,
 )
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from runners.emission.descriptors import multiplied
+from runners.emission.registers import operand_registers as operand_registers
 from runners.kernels import Kernel
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
@@ -81,6 +85,7 @@ class Body:
         self.lines: list[str] = []
         self.used: set[str] = set()
         self._aligned, self._labels = aligned, 0
+        self._threads, self._thread = program.threads, "%lane" if program.warps == 1 else "%thread"
         self._scratch: dict[str, int] = {}
         self._registers, self._declared = operand_registers(program)
         self._names: dict[str, str] = {}  # registers of the scalar code that is being written
@@ -122,7 +127,8 @@ class Body:
         self.add(f"sub.u32 {count}, {count}, 1", f"setp.ne.u32 {predicate}, {count}, 0")
         self.add(f"bra {again}", guard=f"@{predicate}")
 
-    def _use(self, register: str) -> str:
+    def use(self, register: str) -> str:
+        """Take note that a register of the prologue is read; return it."""
         self.used.add(register)
         return register
 
@@ -164,7 +170,7 @@ class Body:
                 f"buffer {buffer!r} lies in {lies_in} memory and is accessed through .{space}; use "
                 f".{lies_in} or generic addressing"
             )
-        return self._use(_BASES[lies_in, space])
+        return self.use(_BASES[lies_in, space])
 
     def _address(self, place: Place, space: str, *, immediate: int = 0, lane: str = "") -> str:
         """Return the operand, such as "[%rd0+16]"; each lane's own offset may be added."""
@@ -189,7 +195,7 @@ class Body:
 
     def _lane_offsets(self, offsets: list[int]) -> str:
         """Return a 64-bit register that holds, in each lane, its own offset of the 32."""
-        lane, distance = self._use("%lane"), self.scratch("b64")
+        lane, distance = self.use("%lane"), self.scratch("b64")
         if regular := progression(offsets):
             first, pitch = regular
             self.add(f"mul.wide.s32 {distance}, {lane}, {pitch}")
@@ -208,7 +214,7 @@ class Body:
 
     def _first_lanes(self, count: int) -> str:
         predicate = self.scratch("pred")
-        self.add(f"setp.lt.u32 {predicate}, {self._use('%lane')}, {count}")
+        self.add(f"setp.lt.u32 {predicate}, {self.use(self._thread)}, {count}")
         return f"@{predicate}"
 
     # Steps
@@ -239,10 +245,15 @@ class Body:
                 for piece in pieces(self.program, step):
                     self._copy(piece)
             case Barrier():
-                self.add("bar.warp.sync 0xffffffff")
+                whole = self.program.warps > 1
+                self.add("bar.sync 0" if whole else "bar.warp.sync 0xffffffff")
+            case AsyncProduct():
+                multiplied(self, step, [*map(self._registers, step.uses)], self.program.offset)
+            case WarpgroupSync():
+                self.add(step.text)
             case Branch():
                 otherwise, end = self.labels("ELSE", "DONE")
-                predicate, condition = self.scratch("pred"), self._uniform(step.condition)
+                predicate, condition = self.scratch("pred"), self.uniform(step.condition)
                 self.add(f"setp.eq.u32 {predicate}, {condition}, 0")
                 self.add(f"bra {otherwise if step.otherwise else end}", guard=f"@{predicate}")
                 self.write(step.then, f"{number}.then.")
@@ -253,7 +264,7 @@ class Body:
                 self.label(end)
             case Loop():
                 again, end = self.labels("LOOP", "DONE")
-                predicate, count = self.scratch("pred"), self._uniform(step.count)
+                predicate, count = self.scratch("pred"), self.uniform(step.count)
                 self.label(again)
                 self.add(f"setp.eq.u32 {predicate}, {count}, 0")
                 self.add(f"bra {end}", guard=f"@{predicate}")
@@ -278,7 +289,7 @@ class Body:
                 stride = f", {memory.stride}"
                 if memory.stride_in_register:
                     register = self.scratch("b32")
-                    self.add(f"add.u32 {register}, {self._use('%zero')}{stride}")
+                    self.add(f"add.u32 {register}, {self.use('%zero')}{stride}")
                     stride = f", {register}"
         elif accesses_rows(step):
             where = self._row_address(step)
@@ -309,14 +320,14 @@ class Body:
     def _plain_access(self, step: PlainAccess) -> None:
         """Append accesses that are as wide as the alignment allows."""
         width, lane = step.bits // 8, self.scratch("b64")
-        self.add(f"mul.wide.u32 {lane}, {self._use('%lane')}, {width * step.count}")
+        self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width * step.count}")
         (registers,) = map(self._registers, step.uses)
         lies_in = self.program.buffer(step.place.buffer).space
         operand = self._address(step.place, lies_in, lane=lane)
         space = self._spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
-        guard = "" if step.lanes == LANES else self._first_lanes(step.lanes)
-        together = min(step.count, _WIDEST // width)
+        guard = "" if step.lanes == self._threads else self._first_lanes(step.lanes)
+        together = gcd(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
         indices = [*range(0, step.count, together)]
@@ -370,7 +381,8 @@ class Body:
         self.add(f"mov.b{bits} {register}, {constant:#x}")
         return f"{opcode} {{}}, {{}}, {register}"
 
-    def _uniform(self, value: Uniform) -> str:
+    def uniform(self, value: Uniform) -> str:
+        """Return a register with a value that is the same in all threads."""
         register = self.scratch("b32")
         if isinstance(value, int):
             self.add(f"mov.b32 {register}, {value}")
@@ -383,9 +395,9 @@ class Body:
         return register
 
     def _copy(self, piece: Piece) -> None:
-        """Copy the units of a piece; lane l takes every 32nd from the l-th on."""
+        """Copy the units of a piece, which threads take in turns."""
         width, lane = piece.width, self.scratch("b64")
-        self.add(f"mul.wide.u32 {lane}, {self._use('%lane')}, {width}")
+        self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width}")
         ends = (piece.source, piece.destination)
         spaces = [self.program.buffer(place.buffer).space for place in ends]
         # The operands come as "[register]": rounds are told apart by the immediate.
@@ -404,23 +416,24 @@ class Body:
             self.add(f"ld.{reading}.{_VECTORS[width]} {vector}, {load}", guard=guard)
             self.add(f"st.{writing}.{_VECTORS[width]} {store}, {vector}", guard=guard)
 
-        rounds, rest = divmod(piece.units, LANES)
+        threads = self._threads
+        rounds, rest = divmod(piece.units, threads)
         if rounds > _UNROLLED:
             with self.repeated("COPY", rounds):
                 move(0)
-                self.add(*(f"add.s64 {end}, {end}, {LANES * width}" for end in pointers))
+                self.add(*(f"add.s64 {end}, {end}, {threads * width}" for end in pointers))
             rounds = 0
         for index in range(rounds):
-            move(index * LANES * width)
+            move(index * threads * width)
         if rest:
             guard = self._first_lanes(rest)
-            move(rounds * LANES * width, guard)
+            move(rounds * threads * width, guard)
 
     # Scalar code
 
     def _lane_code(self, step: LaneCode, source: Sequence[str], destination: Sequence[str]) -> None:
         """Append the code of a step whose operands have these registers."""
-        self._names = {LANE: self._use("%lane")}
+        self._names = {LANE: self.use("%lane")}
         for name, given in zip(step.inputs, source, strict=True):
             self.add(f"mov.{class_of(name)} {self._named(name)}, {given}")
         self._statements(step.code, ())
@@ -429,7 +442,7 @@ class Body:
 
     def _named(self, name: str) -> str:
         if name == ZERO:
-            return self._use("%zero")
+            return self.use("%zero")
         if name not in self._names:
             self._names[name] = self.scratch(class_of(name))
         return self._names[name]
@@ -554,45 +567,3 @@ def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
     first, pitch = offsets[0], offsets[1] - offsets[0]
     regular = [first + lane * pitch for lane in range(len(offsets))] == [*offsets]
     return (first, pitch) if regular else None
-
-
-def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], list[str]]:
-    """Allot PTX registers to a program; return what gives those of an operand, and declarations.
-
-    A name of one type is `%name_0`, …; one of several has a bank per type, told apart by capital
-    letters. Banks of which a step lists registers are shared, and untyped if of several types
-    ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
-    """
-    uses = [(step, use) for step in walk(program.steps) for use in step.uses]
-    types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}
-    for step, use in uses if types else ():
-        # A float's register addresses nothing.
-        addresses = use.written and step.address is not None
-        type_ = f"b{use.holds.bits}" if addresses else use.holds.register_type
-        for bank, bits, _ in use.registers:
-            types.get((bank, bits), set()).add(type_)
-    shared = {
-        (name, bits): next(iter(found)) if len(found) == 1 else f"b{bits}"
-        for (name, bits), found in types.items()
-    }
-    counts: dict[tuple[str, str], int] = {}
-    for _, use in uses:
-        for bank, bits, number in use.registers:
-            key = bank, shared.get((bank, bits), use.holds.register_type)
-            counts[key] = max(number + 1, counts.get(key, 0))
-
-    def prefix(name: str, type_: str) -> str:
-        types = sum(1 for other, _ in counts if other == name)
-        return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
-
-    def registers_of(use: Use) -> tuple[str, ...]:
-        return tuple(
-            f"{prefix(bank, shared.get((bank, bits), use.holds.register_type))}{number}"
-            for bank, bits, number in use.registers
-        )
-
-    declared = [
-        f"    .reg .{type_} {prefix(name, type_)}<{count}>;"
-        for (name, type_), count in counts.items()
-    ]
-    return registers_of, declared

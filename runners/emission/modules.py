@@ -17,6 +17,7 @@ from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission.body import Body, braced, displaced
+from runners.emission.warpgroups import MEMORY, group_kernel, group_text
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule, Launch
 from runners.ptx_text import opening
 
@@ -75,15 +76,17 @@ def module_of(
     # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
     # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
     aligned = module.version >= (6, 3)
-    texts, kernels = [opening(target, version)], []
+    texts, kernels = [opening(target, version)], list[K]()
+    if any(program.warps > 1 for program in programs.values()):
+        texts.append(f"{MEMORY}\n")
     for entry, program in programs.items():
         if not _IDENTIFIER.fullmatch(entry):
             raise UsageError(
                 f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits "
                 "and underscores"
             )
-        kernels.append(kernel_of(program, entry))
-        texts.append(text_of(program, kernels[-1], aligned))
+        kernels.append(kernel := kernel_of(program, entry))
+        texts.append(text_of(program, kernel, aligned))
     return KernelModule(
         ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels),
         programs=dict(programs),
@@ -105,12 +108,16 @@ def warps_of_block(program: Program, entry: str) -> int:
 
 
 def _kernel(program: Program, entry: str) -> Kernel:
+    if program.warps > 1:
+        return group_kernel(program, entry)
     warps, shared = warps_of_block(program, entry), program.shared_bytes
     size = program.image_bytes
     return Kernel(entry=entry, image_bytes=size, warps_per_block=warps, shared_bytes=shared)
 
 
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
+    if program.warps > 1:
+        return group_text(program, kernel)
     body = Body(program, aligned)
     body.write(program.steps)
     lines = [
@@ -183,6 +190,8 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
 
 
 def _single_kernel(program: Program, entry: str) -> Kernel:
+    if program.warps > 1:
+        return group_kernel(program, entry)
     warps_of_block(program, entry)  # raises UsageError where shared memory is too small
     size = program.image_bytes
     launch = Launch(
@@ -196,6 +205,8 @@ def _single_kernel(program: Program, entry: str) -> Kernel:
 
 
 def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
+    if program.warps > 1:
+        return group_text(program, kernel)
     body = Body(program, aligned)
     body.write(program.steps)
     declared = [

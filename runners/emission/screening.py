@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
+from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.program import Program, walk
 from oracle.program.steps import accesses_matrix
@@ -34,6 +35,8 @@ def emit_screening(
 
 
 def _kernel(program: Program, entry: str) -> ScreeningKernel:
+    if program.warps > 1:
+        raise UsageError(f"{entry} is a warpgroup's program; programs of one warp are screened")
     both = program.image_bytes + program.shared_bytes
     room = STATIC_SHARED_BYTES // both
     # Faster even where a block has one warp: 1.3 to 1.8 times, for images of 1 KiB to 38 KiB (144

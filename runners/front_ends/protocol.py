@@ -358,6 +358,8 @@ def check_named(programs: Iterable[Program]) -> None:
 
 
 def _unnamed(program: Program) -> str | None:
+    if program.warps > 1:
+        return "a warpgroup's program is said in PTX alone; run it without --front-end"
     steps = list(walk(program.steps))
     for step in steps:
         registers = step.copies and not step.reads[0].is_fragment

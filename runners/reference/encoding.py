@@ -73,6 +73,8 @@ class Encoded:
 
 def encode(program: Program, model: Model) -> Encoded:
     """Write a defined program down; NotEncodedError if it cannot be; UsageError: no figures."""
+    if program.warps > 1:
+        raise _unknown("what a warpgroup does")
     writer = _written(program, model, frozenset())
     # The less memory a warp has, the more warps run at once.
     return _written(program, model, unread).encoded if (unread := writer.unread) else writer.encoded

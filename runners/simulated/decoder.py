@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from runners.simulated import access, matrices
+from runners.simulated import access, matrices, warpgroups
 from runners.simulated.operands import (
     Frame,
     FromRegister,
@@ -60,14 +60,15 @@ class Waits(StrEnum):
     BLOCK = "all threads of the block"
 
 
-_OF_WARPS = (*matrices.FORMS, *access.ROW_FORMS)
+_OF_WARPS = (*matrices.FORMS, *access.ROW_FORMS, *warpgroups.FORMS)
+_OF_THREADS = (*warpgroups.THREAD_FORMS, *access.FORMS)
 
 
 @lru_cache(maxsize=4096)
 def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
     """Return what decodes an opcode of matrices or memory, how, and who waits for it."""
     for text in (opcode, matrices.in_order(opcode)):
-        for pattern, decode in (*_OF_WARPS, *access.FORMS):
+        for pattern, decode in (*_OF_WARPS, *_OF_THREADS):
             if match := pattern.fullmatch(text):
                 return decode, match, Waits.WARP if (pattern, decode) in _OF_WARPS else None
     return None

@@ -275,7 +275,7 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
             return stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
         fetches.append(lambda warps: spread(metadata(warps), (LANES, warps.indices.size)))
         multiply = partial(
-            _multiply_sparse, types, indices, operands.unit(SparseUnit()), unit, scaled
+            multiply_sparse, types, indices, operands.unit(SparseUnit()), unit, scaled
         )
     target, dtype = layouts["d"], DTYPES[max(8, BITS[types.d])]
 
@@ -328,11 +328,12 @@ def _metadata(
     if isinstance(metadata, ImmediateText):
         operands.unsupported("the metadata stand in a register")
     (held,) = operands.sources(metadata, 1, 32)
-    return held, traps, _indices(bits, of_a_row, selector, operands.unit(SparseUnit()))
+    return held, traps, indices_of(bits, of_a_row, selector, operands.unit(SparseUnit()))
 
 
 @lru_cache(maxsize=256)
-def _indices(bits: int, count: int, selector: int, unit: SparseUnit) -> Indices:
+def indices_of(bits: int, count: int, selector: int, unit: SparseUnit) -> Indices:
+    """Return where the metadata of a warp have so many indices of a row; `bits` of an element."""
     row, index = np.meshgrid(np.arange(16), np.arange(count), indexing="ij")
     upper = np.zeros_like(row) if unit.lower_rows_only else row // 8
     if bits >= 16:
@@ -373,7 +374,7 @@ def _taken(b: Values, places: NDArray[np.int64]) -> Values:
     return taken
 
 
-def _multiply_sparse(
+def multiply_sparse(
     types: ProductTypes, indices: Indices, unit: SparseUnit, arithmetic: MultiplyUnit,
     scaled: Callable[..., Values] | None, *given: Values,
 ) -> Values:  # fmt: skip

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.decoder import DecodedKernel, Step, Waits
+from runners.simulated.in_flight import PLACES, Queue, queue_of, threads_of
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import TrapKind, refuse
 from runners.simulated.warps import (
-    LANE_NUMBERS,
     LANES,
     VARIABLES_BASE,
     Mask,
@@ -54,10 +54,6 @@ _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
-_PLACES = LANES + 1
-"""Numbers of a warp: one a thread, and one for what a warp does as a whole, of which nobody says
-which thread reads or writes what (PTX ISA 9.7.14.4, 9.7.14.5: loads and stores of matrices).
-"""
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
@@ -165,8 +161,8 @@ def _racing(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
     """Return where one of a group has no order beside an access."""
     where, thread = access.where, access.thread
     low, high = group.low[where], group.high[where]
-    warp = thread // _PLACES
-    same = (low // _PLACES == warp) & (high // _PLACES == warp)
+    warp = thread // PLACES
+    same = (low // PLACES == warp) & (high // PLACES == warp)
     fine = (low > high) | ((low == thread) & (high == thread)) | _before(group, access, per_block)
     found: Flags = ~(fine | (same & (group.turn[where] < access.turn)))
     return found
@@ -204,10 +200,10 @@ class WatchedMemory(Memory):
         ]
         self._granule = min([int(found[1] or found[2]) // 8 for found in narrow], default=4)
         self._warps, self.lenient = warps, lenient
-        self._per_block = _PLACES * warps.per_block
-        self._waited, self._arrived = np.zeros((2, _PLACES * warps.indices.size), np.int64)
+        self._per_block = PLACES * warps.per_block
+        self._waited, self._arrived = np.zeros((2, PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
-        self._groups = np.ones(_PLACES * warps.indices.size, np.int64)  # of each next copy
+        self._groups = np.ones(PLACES * warps.indices.size, np.int64)  # of each next copy
         self._shadows: dict[int, _Shadow] = {}  # by segments, as what follows
         self._marks: dict[int, Flags] = {}  # what depends on approximate instructions
         self._sums: dict[str, int] = {}
@@ -215,6 +211,10 @@ class WatchedMemory(Memory):
         self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
         self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
+        self._queue: Queue | None = None
+        if any(text.startswith("wgmma") for text in texts):
+            self._queue = queue_of(warps)
+            self._queue.lenient = lenient
         warps.watched = True
         return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
 
@@ -230,6 +230,8 @@ class WatchedMemory(Memory):
 
         def run(warps: WarpState, mask: Mask) -> None:
             self._step = step
+            if self._queue is not None:
+                self._queue.acting = warps.indices[warps.all_of(mask).any(axis=0)]
             if members is None:
                 operation(warps, mask)
                 if copies:
@@ -247,15 +249,17 @@ class WatchedMemory(Memory):
     def synchronised(self, mask: Mask, *, waited: bool) -> None:
         """Take note that threads, and warps as a whole, were at a barrier, and if they waited."""
         there, indices = self._warps.all_of(mask), self._warps.indices
-        arrived = self._arrived.reshape(-1, _PLACES)[indices].T
+        arrived = self._arrived.reshape(-1, PLACES)[indices].T
         arrived[:LANES] += there
         arrived[LANES] = arrived[:LANES].max(axis=0)
-        self._arrived.reshape(-1, _PLACES)[indices] = arrived.T
+        self._arrived.reshape(-1, PLACES)[indices] = arrived.T
         if waited:
-            last = self._waited.reshape(-1, _PLACES)[indices].T
+            last = self._waited.reshape(-1, PLACES)[indices].T
             last[:LANES] = np.where(there, arrived[:LANES], last[:LANES])
             last[LANES] = last[:LANES].min(axis=0)
-            self._waited.reshape(-1, _PLACES)[indices] = last.T
+            self._waited.reshape(-1, PLACES)[indices] = last.T
+            if self._queue is not None:
+                self._queue.barrier(self._threads()[there])
 
     def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
@@ -307,6 +311,15 @@ class WatchedMemory(Memory):
             self._refuse(access, (shadow.kept if writes else shadow.changed)[where], said)
         shadow.kept[where] |= is_kept
         shadow.changed[where] |= writes
+        if self._queue is not None and segment.owner is Owner.BLOCK:
+            if writes:
+                said = "which a multiplication in flight reads"
+                bad = self._queue.stored(id(segment), size, where, access.thread)
+                self._refuse(access, bad, said)
+            elif text.startswith("wgmma.mma_async"):
+                said = "written with no fence.proxy.async and barrier since"
+                warps = access.thread // PLACES
+                self._refuse(access, self._queue.read(id(segment), size, where, warps), said)
         said = "an asynchronous copy that nobody waited for may still write"
         self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
@@ -359,8 +372,7 @@ class WatchedMemory(Memory):
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
-        found: Ints = LANE_NUMBERS + _PLACES * self._warps.indices
-        return found
+        return threads_of(self._warps)
 
     def _access(self, place: MemoryPlace, span: int, writes: bool) -> _TracedAccess:
         threads, offsets = self._threads(), place.offsets
@@ -380,7 +392,7 @@ class WatchedMemory(Memory):
         return _TracedAccess(
             segment=place.segment, where=(first[:, None] + np.arange(count)).reshape(-1),
             thread=thread, block=thread // self._per_block, epoch=self._waited[thread],
-            arrived=self._arrived[thread], turn=self._turns[thread // _PLACES],
+            arrived=self._arrived[thread], turn=self._turns[thread // PLACES],
             values=values, writes=writes,
         )  # fmt: skip
 
@@ -413,10 +425,10 @@ class WatchedMemory(Memory):
         if segment.owner is Owner.BLOCK:
             where = f"byte {segment.base + byte % segment.pitch:#x} of shared memory"
         said = f"{self._name(thread)} {'writes' if access.writes else 'reads'} {where}, {said}"
-        refuse(kind, self._step.line, said, (thread // _PLACES,))
+        refuse(kind, self._step.line, said, (thread // PLACES,))
 
     def _name(self, thread: int) -> str:
-        warp, lane = divmod(thread, _PLACES)
+        warp, lane = divmod(thread, PLACES)
         block, place = divmod(warp, self._warps.per_block)
         said = f"thread {LANES * place + lane % LANES} of block {block}"
         return f"the warp of {said} as a whole" if lane == LANES else said

@@ -332,6 +332,7 @@ class WarpState:
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
     registers: RegisterFile = field(default_factory=RegisterFile)
+    queue: Any = None  # what warpgroups have in flight (`runners.simulated.warpgroups.Queue`)
 
     def __post_init__(self) -> None:
         x, y, z = self.block
@@ -378,10 +379,10 @@ class WarpState:
         self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
         self.sms, self.slots = self.sms[kept], self.slots[kept]
-        self.registers = RegisterFile(
-            (name, value if value.shape[1] == 1 else value[:, kept])
-            for name, value in self.registers.items()
-        )
+        held, old = type(self.registers)(), self.registers.items()
+        dict.update(held, {name: v if v.shape[1] == 1 else v[:, kept] for name, v in old})
+        held.__dict__ |= vars(self.registers)
+        self.registers = held
 
     def all_of(self, mask: Mask) -> NDArray[np.bool_]:
         """Return a mask as (32, warps)."""

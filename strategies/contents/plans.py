@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import FORMATS, LANES, Form
+from oracle.isa.forms import FORMATS, Form
 from oracle.isa.lookup import chunks_of
 from oracle.layouts import Tile, is_packed, moves
 from oracle.layouts import places as fragment_places
@@ -32,6 +32,7 @@ from oracle.program.steps import (
     multiplies,
     row_offsets,
 )
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
 from strategies.contents.fills import (
     OF_ROWS,
@@ -114,12 +115,12 @@ def readings_of(program: Program) -> Readings:
         known = [lanes[one] for one in use.registers if one in lanes]
         return np.concatenate(known, axis=1) if len(known) == len(use.registers) else None
 
-    def matrices(form: Form, use: Use) -> list[ValueSource | None]:
-        provenance = held(use)
+    def matrices(form: Form, use: Use, operand: str = "") -> list[ValueSource | None]:
+        provenance, operand = held(use), operand or use.field
         if provenance is None or (provenance < 0).any():
             return [None] * form.groups
-        lines = provenance.ravel()[_gathered(form, use.field)]
-        return [(_tile(form, use.field), own) for own in lines]
+        lines = provenance.ravel()[_gathered(form, operand)]
+        return [(_tile(form, operand), own) for own in lines]
 
     def multiply(step: AnyOp) -> None:
         form = step.form
@@ -135,6 +136,34 @@ def readings_of(program: Program) -> Readings:
                 found.scales.append((form.texts["stype"], words[words >= 0]))
         for sources in zip(*(operands[operand] for operand in "abc"), strict=True):
             found.products.append((form, sources))
+        forget(step)
+
+    def multiply_async(step: AsyncProduct) -> None:
+        form, of = step.form, {use.field: use for use in step.reads}
+        sources: dict[str, ValueSource | None] = dict.fromkeys("abc")
+        for operand, tile in step.tiles.items():
+            bytes_ = read(tile.place.buffer, step.addresses(operand))
+            sources[operand] = (_tile(form, operand), bytes_) if (bytes_ >= 0).all() else None
+        for operand, field in (("a", "a"), ("c", "d")):
+            if field in of:
+                (sources[operand],) = matrices(form, of[field], operand)
+        if "e" in of and (metadata := held(of["e"])) is not None:
+            found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
+        if isinstance(step.scale_d, Word):
+            start = position(program, step.scale_d.place)
+            found.words.append((start, step.scale_d.mask))
+        # Fills are made for as many lines and positions as a power of two.
+        start, element = 0, form.c_type.bits // 8
+        for size in (1 << bit for bit in range(8, -1, -1) if form.shape.n >> bit & 1):
+            some, columns = (
+                slice(start, start + size),
+                slice(element * start, element * (start + size)),
+            )
+            b, c = (one and (one[0], one[1][part]) for one, part in (
+                (sources["b"], some), (sources["c"], (slice(None), columns))
+            ))  # fmt: skip
+            found.products.append((form, (sources["a"], b, c)))
+            start += size
         forget(step)
 
     def instruction(step: AnyOp) -> None:
@@ -175,7 +204,7 @@ def readings_of(program: Program) -> Readings:
                 (span,) = step.bytes_read
                 provenance = read(span.buffer, span.offsets.ravel())
                 found.rows.append(provenance[provenance >= 0])
-                keep(step, provenance.reshape(LANES, -1))
+                keep(step, provenance.reshape(step.lanes, -1))
             case LaneCode():
                 bytes_ = held(step.reads[0]) if step.count else None
                 if bytes_ is not None:
@@ -188,7 +217,9 @@ def readings_of(program: Program) -> Readings:
                     start = position(program, step.uniform.place)
                     if 0 <= start <= program.image_bytes - 4:
                         found.words.append((start, step.uniform.mask))
-            case Barrier():
+            case AsyncProduct():
+                multiply_async(step)
+            case Barrier() | WarpgroupSync():
                 pass
             case _:
                 assert_never(step)
@@ -209,7 +240,7 @@ def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
     where = fragment_places(form, operand)  # (32, elements, 3): multiplication, row, column
     group, row, column = where.reshape(-1, 3).T
     line, along = (column, row) if tile.layout == "col" else (row, column)
-    numbers = np.arange(LANES * 4 * form.words(operand)).reshape(LANES, -1)
+    numbers = np.arange(form.threads * 4 * form.words(operand)).reshape(form.threads, -1)
     held = np.arange(where.shape[1]) * bits // 8  # first byte of each element in its lane
     found = np.full((form.groups, tile.lines, tile.line_bytes), -1, np.int64)
     for byte in range(max(1, bits // 8)):

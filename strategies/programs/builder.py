@@ -99,6 +99,8 @@ def is_valued(form: Form, module: Module) -> bool:
 def _has_program(form: Form, module: Module) -> bool:
     if not form.is_main or not is_available(form, module):
         return False
+    if form.warps > 1:
+        return True
     if form.opaque:
         return form in VALUED_FORMS
     return not form.is_store or form.texts["type"] == "b16"
@@ -117,7 +119,7 @@ def _everything(module: Module, model: str) -> Palette:
 @cache
 def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
-    there = [form for form in forms if is_available(form, module)]
+    there = [form for form in forms if form.warps == 1 and is_available(form, module)]
     products = tuple(form for form in there if form in VALUED_FORMS)
     if not products and any(form.is_access for form in there):
         products = everything(module).fragment_products

@@ -60,6 +60,7 @@ from strategies.programs.builder import (
 )
 from strategies.programs.code_around import computed
 from strategies.programs.products import with_shared_registers
+from strategies.programs.warpgroups import group_program
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
@@ -107,6 +108,9 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     # form of the focus is in every program, its features are where they are possible together. If
     # `forms` has loads and stores of wmma only, every multiplication may be used. UsageError says
     # that the form of the focus, or every other one, does not exist.
+    about = focus.form or next(iter(forms), None)
+    if about is not None and about.warps > 1 and Has.LANES_ALONE not in focus.features:
+        return Drawn(lambda data: group_program(data, focus, forms, module))
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(

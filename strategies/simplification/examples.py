@@ -126,7 +126,7 @@ class Example:
 
         Raises UsageError if there is no such program.
         """
-        program = Program(buffers=tuple(buffers), steps=tuple(steps))
+        program = replace(self.program, buffers=tuple(buffers), steps=tuple(steps))
         if program.buffers == self.program.buffers:
             return Example(program=program, image=self.image)
         image = np.zeros(program.image_bytes, np.uint8)
@@ -275,7 +275,8 @@ def alone(step: LaneCode, inputs: NDArray[Any]) -> Example:
 def code_alone(example: Example, *, target: str) -> Iterator[Example]:
     """Iterate over examples of nothing but one piece of code, as the program comes to it."""
     steps = [*walk(example.program.steps)]
-    if not any(map(is_lane_code, steps)) or len(steps) <= _LEAST_STEPS:
+    lanes = any(map(is_lane_code, steps)) and example.program.warps == 1
+    if not lanes or len(steps) <= _LEAST_STEPS:
         return
     for event in trace(example.program, example.image, target=target).events[:_MOST_EVENTS]:
         if is_lane_code(event.step):

@@ -397,6 +397,8 @@ def loaded(example: Example, *, target: str) -> Iterator[Example]:
     It has the values that the model of the target gives it. First all that no multiplication made
     (ldmatrix comes with a copy and a barrier), then one by one.
     """
+    if example.program.warps > 1:
+        return
     metadata = metadata_names(example.program)
     # A and B of wmma depend on a layout that may be open. Metadata that are set are smaller than
     # those that an image holds.

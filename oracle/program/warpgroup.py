@@ -1,0 +1,386 @@
+"""What the four warps of a warpgroup do together (PTX ISA 9.7.15), and what of it is in flight.
+
+A multiplication of a warpgroup reads A from registers or shared memory and B from shared memory,
+and runs on while the program goes on: until a `wgmma.wait_group` that covers its group, nobody may
+touch its registers or overwrite what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.descriptors import MatrixDescriptor, byte_addresses
+from oracle.isa.forms import LANES, WARPGROUP, Form
+from oracle.program.breaches import Breach
+from oracle.program.operands import (
+    Place,
+    Register,
+    Registers,
+    Span,
+    StepBase,
+    Uniform,
+    Use,
+    Word,
+    check,
+    check_range,
+    check_vector,
+)
+
+THREADS = WARPGROUP * LANES
+MAX_PENDING = 7
+"""Most groups that a wait leaves pending: machine code has 3 bits, and ptxas makes a greater number
+7 (13.5, 2026-11-28)."""
+ALIGNMENT = 1024
+"""Of a warpgroup's shared memory, in bytes: the longest pattern of a swizzle (9.7.15.5.1.2)."""
+ORDERING, DESCRIPTORS, ACCUMULATORS = "9.7.15.7", "9.7.15.5.1.2.2", "9.7.15.5.2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedTile:
+    """A or B in shared memory, as its descriptor says; offsets in bytes."""
+
+    place: Place
+    leading: int = 0
+    stride: int = 0
+    swizzle: int = 16
+    base_offset: int = 0
+    transposed: bool = False
+    """Whether elements along M or N are adjacent, not those along K: imm-trans."""
+    built: str = "add"
+    """How code makes the descriptor, one of WAYS."""
+
+    @property
+    def descriptor(self) -> MatrixDescriptor:
+        """The descriptor, with a start counted from the buffer, which is a multiple of 1024."""
+        return MatrixDescriptor(
+            start=self.place.offset, leading=self.leading, stride=self.stride,
+            base_offset=self.base_offset, swizzle=self.swizzle,
+        )  # fmt: skip
+
+
+WAYS = ("add", "or", "mad", "shuffled", "selected", "halves")
+"""Ways to build a descriptor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncProduct(StepBase):
+    """A wgmma.mma_async, dense or sparse: D = A x B + D."""
+
+    form: Form
+    d: str
+    a: str = ""
+    """Registers of A; "" of an A in shared memory."""
+    e: str = ""
+    """The register with metadata of a sparse A."""
+    a_tile: SharedTile | None = None
+    b_tile: SharedTile
+    scale_d: Uniform = 1
+    """Whether D is added: 0, 1, or a word of the image, of which a predicate is made."""
+    scale_a: int = 1
+    scale_b: int = 1
+    """1 or -1, by which each element counts."""
+    selector: int | None = None
+
+    action: ClassVar[str] = "multiply_async"
+
+    def __post_init__(self) -> None:
+        check((self.a == "") != (self.a_tile is None), "A lies in registers or in shared memory")
+        for name in (self.d, self.a, self.e):
+            if name:
+                check_vector(name, "vector of registers")
+        check(bool(self.e) == self.form.has_metadata, "a sparse A has metadata, a dense one none")
+        if not isinstance(self.scale_d, Word):
+            check(self.scale_d in (0, 1), f"scale-d is {self.scale_d}; it is 0, 1, or a word")
+        scales = {1, -1} if "imm-scale-a" in self.form.operands else {1}
+        check({self.scale_a, self.scale_b} <= scales, "a scale of A or B is 1 or -1; 1 of integers")
+        has_selector = self.selector is not None
+        check(has_selector == self.form.has_metadata, "a sparse A has a selector, a dense one none")
+        check_range(self.selector or 0, 0, 3, "sparsity selector")
+        for tile in self.tiles.values():
+            text = f"{self.form.opcode} has no transposed matrices"
+            check(not tile.transposed or "imm-trans-b" in self.form.operands, text)
+            check(tile.built in WAYS, f"a descriptor is built by {', '.join(WAYS)}")
+            _ = tile.descriptor  # checks its own fields
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.form, self.d, self.a, self.a_tile, self.b_tile, self.scale_d))
+
+    @property
+    def instruction(self) -> Form:
+        return self.form
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        found = super().fields
+        left = {"a": "", "e": "", "a_tile": None, "selector": None}
+        return {name: one for name, one in found.items() if one != left.get(name, object())}
+
+    @property
+    def tiles(self) -> dict[str, SharedTile]:
+        """The matrices in shared memory, by "a" and "b"."""
+        found = {} if self.a_tile is None else {"a": self.a_tile}
+        return found | {"b": self.b_tile}
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        d, a = (Registers.of(self.form.vectors[name]) for name in "da")
+        found = [] if self.scale_d == 0 else [Use(field="d", name=self.d, holds=d)]
+        found.append(Use(field="d", name=self.d, holds=d, written=True))
+        if self.a:
+            found.append(Use(field="a", name=self.a, holds=a))
+        if self.e:
+            found.append(Use(field="e", name=self.e, holds=Registers(registers=1)))
+        return tuple(found)
+
+    @property
+    def carried(self) -> str | None:
+        return None if self.scale_d == 0 else self.d
+
+    @property
+    def uniform(self) -> Uniform | None:
+        return self.scale_d if isinstance(self.scale_d, Word) else None
+
+    def addresses(self, operand: str) -> NDArray[np.int64]:
+        """Return the byte of the buffer of each byte of A or B, (lines, bytes of a line)."""
+        tile = self.tiles[operand]
+        return byte_addresses(self.form.matrix(operand), tile.descriptor, tile.transposed)
+
+    def bytes_of(self, operand: str) -> NDArray[np.int64]:
+        """Return the bytes of the buffer that A or B takes, in order."""
+        return self._bytes[operand]
+
+    @cached_property
+    def _bytes(self) -> dict[str, NDArray[np.int64]]:
+        return {operand: np.unique(self.addresses(operand)) for operand in self.tiles}
+
+    @cached_property
+    def accumulator(self) -> tuple[tuple[Register, ...], str, str]:
+        """Registers of D, shape and type: what two multiplications in a row may share."""
+        assert self.writes is not None
+        return self.writes.registers, self.form.shape.name, self.form.d_type.name
+
+    @cached_property
+    def of_d(self) -> frozenset[Register]:
+        """The registers of D."""
+        return frozenset(self.accumulator[0])
+
+    @cached_property
+    def of_a(self) -> frozenset[Register]:
+        """The registers of A, and of its metadata."""
+        read = (use for use in self.reads if use.field in "ae")
+        return frozenset(register for use in read for register in use.registers)
+
+    @cached_property
+    def bytes_read(self) -> tuple[Span, ...]:
+        found = list(super().bytes_read)
+        for operand, tile in self.tiles.items():
+            bytes_ = self.bytes_of(operand)
+            ends = np.flatnonzero(np.diff(bytes_) != 1) + 1
+            runs, name = np.split(bytes_, ends), tile.place.buffer
+            found += [Span.block(name, int(run[0]), len(run)) for run in runs]
+        return tuple(found)
+
+    def __str__(self) -> str:
+        a = self.a or _tile_text(self.b_tile if self.a_tile is None else self.a_tile)
+        text = f"{self.d} = {a} x {_tile_text(self.b_tile)}"
+        if isinstance(self.scale_d, Word):
+            text += f" + {self.d} if a word is not 0"
+        elif self.scale_d:
+            text += f" + {self.d}"
+        signs = [name for name in "ab" if getattr(self, f"scale_{name}") < 0]
+        text += f", {' and '.join(signs)} negated" if signs else ""
+        return text + (f", a placed by {self.e}, selector {self.selector}" if self.e else "")
+
+
+def _tile_text(tile: SharedTile) -> str:
+    text = f"{tile.place.buffer}+{tile.place.offset}" if tile.place.offset else tile.place.buffer
+    return f"{text} by {tile.leading} and {tile.stride}, swizzle {tile.swizzle}"
+
+
+SYNCS = {
+    "fence": "wgmma.fence.sync.aligned",
+    "commit_group": "wgmma.commit_group.sync.aligned",
+    "wait_group": "wgmma.wait_group.sync.aligned {pending}",
+    "proxy_fence": "fence.proxy.async.shared::cta",
+}
+"""Instructions that order what a warpgroup multiplies, without and with memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupSync(StepBase):
+    """A fence of registers or of proxies, the end of a group, or a wait for groups."""
+
+    action: ClassVar[str] = "warpgroup_sync"
+
+    kind: str
+    """A key of SYNCS."""
+    pending: int = 0
+    """Newest groups that a wait leaves pending."""
+
+    def __post_init__(self) -> None:
+        check(self.kind in SYNCS, f"there is no {self.kind!r}; there are {', '.join(SYNCS)}")
+        most = MAX_PENDING if self.kind == "wait_group" else 0
+        check_range(self.pending, 0, most, f"groups that a {self.kind} leaves pending")
+
+    @property
+    def text(self) -> str:
+        """The instruction."""
+        return SYNCS[self.kind].format(pending=self.pending)
+
+    def __str__(self) -> str:
+        return self.kind.replace("_", " ") + (f" {self.pending}" if self.pending else "")
+
+
+# What is in flight
+
+
+class Wrong(NamedTuple):
+    """What makes a step undefined."""
+
+    cause: Breach
+    text: str
+    section: str
+
+
+Bytes = slice | NDArray[np.int64]
+"""Bytes of shared memory."""
+_Accumulator = tuple[tuple[Register, ...], str, str]
+
+
+@dataclass(slots=True)
+class InFlight:
+    """Multiplications in flight on some path to a step, and registers touched since the last fence.
+
+    All threads take the same steps, so that one of these stands for the warpgroup.
+    """
+
+    unproxied: NDArray[np.bool_]
+    """Bytes of shared memory written on some path, with no fence of proxies since."""
+    unseen: NDArray[np.bool_]
+    """Those with such a fence, and no barrier behind it."""
+    offset: Callable[[str], int]
+    """Where a buffer begins."""
+    ages: dict[AsyncProduct, int] = field(default_factory=dict)
+    """Groups that were committed behind the one of each, at least; -1: it is in none yet."""
+    fenced: bool = False
+    touched: set[Register] = field(default_factory=set)
+    accumulated: dict[Register, _Accumulator | None] = field(default_factory=dict)
+    """D's since the last fence; None where paths have several."""
+    multiplied: set[Register] = field(default_factory=set)
+    """Registers of A's since the last fence."""
+
+    @staticmethod
+    def of(size: int, offset: Callable[[str], int]) -> InFlight:
+        """Return what there is at the start of a program with so many bytes of shared memory."""
+        return InFlight(np.zeros(size, np.bool_), np.zeros(size, np.bool_), offset)
+
+    def copy(self) -> InFlight:
+        """Return another that changes apart."""
+        return InFlight(
+            self.unproxied.copy(), self.unseen.copy(), self.offset, {**self.ages}, self.fenced,
+            {*self.touched}, {**self.accumulated}, {*self.multiplied},
+        )  # fmt: skip
+
+    def joined(self, other: InFlight) -> InFlight:
+        """Return what is so on one of two paths."""
+        ages = {
+            step: min(self.ages.get(step, 1 << 30), other.ages.get(step, 1 << 30))
+            for step in self.ages | other.ages
+        }
+        accumulated = {
+            register: one if one == other.accumulated.get(register, one) else None
+            for register, one in (other.accumulated | self.accumulated).items()
+        }
+        return InFlight(
+            self.unproxied | other.unproxied, self.unseen | other.unseen, self.offset, ages,
+            self.fenced and other.fenced, self.touched | other.touched, accumulated,
+            self.multiplied | other.multiplied,
+        )  # fmt: skip
+
+    def touch(self, registers: Iterable[Register]) -> Iterator[Wrong]:
+        """Take note that other instructions access registers, and say what is wrong with it."""
+        mine = set(registers)
+        self.touched |= mine
+        for step in self.ages:
+            for name, its in (("D", step.of_d), ("A", step.of_a)):
+                if held := mine & its:
+                    yield _held(held, name, step)
+
+    def begin(self, step: AsyncProduct) -> Iterator[Wrong]:
+        """Take note that a multiplication begins, and say what is wrong with it."""
+        own, d, a = step.accumulator, step.of_d, step.of_a
+        if both := d & a:
+            text = f"{_name(both)} belongs to D and to A of one multiplication; part them"
+            yield Wrong(Breach.IN_FLIGHT, text, ACCUMULATORS)
+        for other in self.ages:
+            if own != other.accumulator and (held := d & other.of_d):
+                yield _held(held, "D of another shape, type or order", other)
+            if held := d & other.of_a:
+                yield _held(held, "A", other)
+            if held := a & other.of_d:
+                yield _held(held, "D", other)
+        late = (d | a) & self.touched | d & self.multiplied
+        late |= {one for one in d if self.accumulated.get(one, own) != own}
+        late |= {one for one in a if one in self.accumulated}
+        if late:
+            text = f"{_name(late)} was accessed since the last wgmma.fence; put one between"
+            yield Wrong(Breach.UNFENCED, text, ORDERING)
+        if not self.fenced:
+            yield Wrong(Breach.UNFENCED, "no wgmma.fence stands before it on every path", ORDERING)
+        self.ages[step] = -1
+        self.accumulated |= dict.fromkeys(d, own)
+        self.multiplied |= a
+
+    def synchronise(self, step: WarpgroupSync) -> NDArray[np.bool_]:
+        """Take a fence, a commit or a wait; return the bytes whose reading has ended with it."""
+        before = self._taken() if step.kind == "wait_group" else None
+        match step.kind:
+            case "fence":
+                self.fenced = True
+                self.touched, self.accumulated, self.multiplied = set(), {}, set()
+            case "commit_group":
+                self.ages = {one: age + 1 for one, age in self.ages.items()}
+            case "wait_group":
+                self.ages = {one: age for one, age in self.ages.items() if age < step.pending}
+            case "proxy_fence":
+                self.unseen |= self.unproxied
+                self.unproxied[...] = False
+        return np.zeros_like(self.unseen) if before is None else before & ~self._taken()
+
+    def late(self, bytes_: Bytes) -> NDArray[np.bool_]:
+        """Return which bytes the async proxy may not see yet."""
+        return self.unproxied[bytes_] | self.unseen[bytes_]
+
+    def store(self, bytes_: Bytes) -> NDArray[np.bool_]:
+        """Take note that bytes are written; return which of them are read in flight."""
+        self.unproxied[bytes_] = True
+        return self._taken()[bytes_]
+
+    def _taken(self) -> NDArray[np.bool_]:
+        """Return the bytes that multiplications in flight read."""
+        taken = np.zeros_like(self.unseen)
+        for step in self.ages if taken.size else ():
+            for operand, tile in step.tiles.items():
+                bytes_ = step.bytes_of(operand) + self.offset(tile.place.buffer)
+                taken[bytes_[(bytes_ >= 0) & (bytes_ < taken.size)]] = True
+        return taken
+
+
+def _name(registers: Set[Register]) -> str:
+    first = min(registers)
+    return f"register {first.bank}.{first.number}"
+
+
+def _held(registers: Set[Register], operand: str, step: AsyncProduct) -> Wrong:
+    text = f"{_name(registers)} is {operand} of a multiplication in flight ({step}); wait for its "
+    return Wrong(Breach.IN_FLIGHT, f"{text}group first", ORDERING)

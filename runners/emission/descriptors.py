@@ -1,0 +1,104 @@
+"""Multiplications of a warpgroup as text: their descriptors, and predicates for scale-d."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from oracle.program.operands import Uniform
+from oracle.program.warpgroup import AsyncProduct, SharedTile
+
+_START = 0x3FFF
+"""Bits of a descriptor with the start, in units of 16 bytes (PTX ISA 9.7.15.5.1.2.2)."""
+
+
+class Text(Protocol):
+    """What instructions are appended to."""
+
+    def add(self, *instructions: str, guard: str = "") -> None:
+        """Append instructions."""
+
+    def scratch(self, type_: str) -> str:
+        """Return a register that nothing has used yet."""
+
+    def use(self, register: str) -> str:
+        """Take note that a register of the prologue is read; return it."""
+
+    def uniform(self, value: Uniform) -> str:
+        """Return a register with a value that is the same in all threads."""
+
+
+def multiplied(
+    text: Text, step: AsyncProduct, registers: Sequence[Sequence[str]], offset: Callable[[str], int]
+) -> None:
+    """Append a multiplication; `registers` are those of its uses, `offset` says where buffers lie.
+
+    The first of the uses has the registers of D.
+    """
+    of = {use.field: given for use, given in zip(step.uses, registers, strict=True)}
+    made = {
+        name: _descriptor(text, tile, offset(tile.place.buffer))
+        for name, tile in step.tiles.items()
+    }
+    operands = [
+        "{" + ", ".join(of["d"]) + "}",
+        made.get("a", "{" + ", ".join(of.get("a", ())) + "}"),
+    ]
+    operands.append(made["b"])
+    if step.e:
+        operands += [of["e"][0], str(step.selector)]
+    scale = str(step.scale_d)
+    if not isinstance(step.scale_d, int):
+        scale = text.scratch("pred")
+        text.add(f"setp.ne.u32 {scale}, {text.uniform(step.scale_d)}, 0")
+    operands.append(scale)
+    if "imm-scale-a" in step.form.operands:
+        operands += [str(step.scale_a), str(step.scale_b)]
+    if "imm-trans-b" in step.form.operands:
+        operands += [str(int(tile.transposed)) for tile in step.tiles.values()]
+    text.add(f"{step.form.opcode} {', '.join(operands)}")
+
+
+def _descriptor(text: Text, tile: SharedTile, offset: int) -> str:
+    """Append what makes a descriptor of a base that is known when the kernel runs."""
+    # The base is a multiple of 1024, so that nothing is carried out of the start.
+    bits, made, base = (
+        tile.descriptor.bits + (offset >> 4),
+        text.scratch("b64"),
+        text.scratch("b64"),
+    )
+    text.add(f"shr.u64 {base}, {text.use('%shared')}, 4")
+    match tile.built:
+        case "or":
+            start = text.scratch("b64")
+            text.add(
+                f"add.u64 {start}, {base}, {bits & _START}", f"and.b64 {start}, {start}, {_START}",
+                f"or.b64 {made}, {start}, {bits & ~_START:#x}",
+            )  # fmt: skip
+        case "mad":
+            low = text.scratch("b32")
+            text.add(f"cvt.u32.u64 {low}, {base}", f"mad.wide.u32 {made}, {low}, 1, {bits:#x}")
+        case "shuffled":
+            low, high = text.scratch("b32"), text.scratch("b32")
+            text.add(
+                f"add.u64 {made}, {base}, {bits:#x}", f"mov.b64 {{{low}, {high}}}, {made}",
+                f"shfl.sync.idx.b32 {low}, {low}, 0, 31, -1",
+                f"shfl.sync.idx.b32 {high}, {high}, 0, 31, -1",
+                f"mov.b64 {made}, {{{low}, {high}}}",
+            )  # fmt: skip
+        case "selected":
+            holds = text.scratch("pred")
+            text.add(
+                f"setp.eq.u32 {holds}, {text.use('%zero')}, 0",
+                f"add.u64 {base}, {base}, {bits:#x}",
+                f"selp.b64 {made}, {base}, 0, {holds}",
+            )  # fmt: skip
+        case "halves":
+            low = text.scratch("b32")
+            text.add(
+                f"cvt.u32.u64 {low}, {base}", f"add.u32 {low}, {low}, {bits & 0xFFFF_FFFF:#x}",
+                f"mov.b64 {made}, {{{low}, {bits >> 32:#x}}}",
+            )  # fmt: skip
+        case _:
+            text.add(f"add.u64 {made}, {base}, {bits:#x}")
+    return made

@@ -1,0 +1,50 @@
+"""Which PTX registers the operands of a program have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oracle.program.operands import Use
+from oracle.program.program import Program, walk
+
+
+def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], list[str]]:
+    """Allot PTX registers to a program; return what gives those of an operand, and declarations.
+
+    A name of one type is `%name_0`, …; one of several has a bank per type, told apart by capital
+    letters. Banks of which a step lists registers are shared, and untyped if of several types
+    ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
+    """
+    uses = [(step, use) for step in walk(program.steps) for use in step.uses]
+    types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}
+    for step, use in uses if types else ():
+        # A float's register addresses nothing.
+        addresses = use.written and step.address is not None
+        type_ = f"b{use.holds.bits}" if addresses else use.holds.register_type
+        for bank, bits, _ in use.registers:
+            types.get((bank, bits), set()).add(type_)
+    shared = {
+        (name, bits): next(iter(found)) if len(found) == 1 else f"b{bits}"
+        for (name, bits), found in types.items()
+    }
+    counts: dict[tuple[str, str], int] = {}
+    for _, use in uses:
+        for bank, bits, number in use.registers:
+            key = bank, shared.get((bank, bits), use.holds.register_type)
+            counts[key] = max(number + 1, counts.get(key, 0))
+
+    def prefix(name: str, type_: str) -> str:
+        types = sum(1 for other, _ in counts if other == name)
+        return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
+
+    def registers_of(use: Use) -> tuple[str, ...]:
+        return tuple(
+            f"{prefix(bank, shared.get((bank, bits), use.holds.register_type))}{number}"
+            for bank, bits, number in use.registers
+        )
+
+    declared = [
+        f"    .reg .{type_} {prefix(name, type_)}<{count}>;"
+        for (name, type_), count in counts.items()
+    ]
+    return registers_of, declared

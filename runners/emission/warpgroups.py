@@ -1,0 +1,64 @@
+"""Kernels of programs of a warpgroup: one block of 128 threads works on one image.
+
+Shared memory is dynamic, so that there can be more of it than a block can declare.
+"""
+
+from __future__ import annotations
+
+from oracle.errors import UsageError
+from oracle.program.program import Program
+from oracle.program.warpgroup import ALIGNMENT
+from runners.emission.body import Body
+from runners.kernels import Kernel, Launch
+
+MEMORY = f".extern .shared .align {ALIGNMENT} .b8 dynamic_memory[];"
+"""What a module with such kernels declares once."""
+SHARED_BYTES = 227 << 10
+"""Most shared memory of a block of sm_90 (CUDA C++ Programming Guide, Technical Specifications per
+Compute Capability), in bytes, of which descriptors reach all."""
+
+
+def group_kernel(program: Program, entry: str) -> Kernel:
+    """Return the kernel of a program, a block for an image; UsageError: too much shared memory."""
+    if program.shared_bytes > SHARED_BYTES:
+        raise UsageError(
+            f"{entry} needs {program.shared_bytes} bytes of shared memory; a block has at most "
+            f"{SHARED_BYTES}, so make the shared buffers smaller"
+        )
+    launch = Launch(
+        grid=(1, 1, 1), block=(program.threads, 1, 1), shared_bytes=program.shared_bytes,
+        parameters=bytes(8), pointers=((0, 0),), buffers=((0, program.image_bytes),), batched=True,
+    )  # fmt: skip
+    return Kernel(entry=entry, image_bytes=program.image_bytes, warps_per_block=1, launch=launch)
+
+
+def group_text(program: Program, kernel: Kernel) -> str:
+    """Return the text of a kernel."""
+    body = Body(program, aligned=True)
+    body.write(program.steps)
+    return "\n".join([
+        f"// {kernel.entry}: one warpgroup on an image of {kernel.image_bytes} bytes",
+        *(
+            f"//   {buffer.name}: {buffer.size} bytes of {buffer.space} memory at "
+            f"{program.offset(buffer.name)}"
+            for buffer in program.buffers
+        ),
+        f".visible .entry {kernel.entry}(.param .u64 image)",
+        "{",
+        "    .reg .b32 %lane, %thread, %block;",
+        "    .reg .b64 %image_generic, %image, %shared, %shared_generic, %ahead;",
+        *body.declarations(kernel, ""),
+        "",
+        "    mov.u32 %lane, %laneid;",
+        "    mov.u32 %thread, %tid.x;",
+        "    ld.param.u64 %image_generic, [image];",
+        "    // each block works on an image of its own",
+        "    mov.u32 %block, %ctaid.x;",
+        f"    mul.wide.u32 %ahead, %block, {kernel.image_bytes};",
+        "    add.u64 %image_generic, %image_generic, %ahead;",
+        *body.zero(),
+        "    cvta.to.global.u64 %image, %image_generic;",
+        "    mov.u64 %shared, dynamic_memory;",
+        "    cvta.shared.u64 %shared_generic, %shared;",
+        "", *body.lines, "    ret;", "}", "",
+    ])  # fmt: skip

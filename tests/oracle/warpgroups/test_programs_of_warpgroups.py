@@ -1,0 +1,126 @@
+"""What of a program of a warpgroup the ISA leaves undefined (9.7.15.4, 9.7.15.7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from oracle.errors import UsageError
+from oracle.isa.lookup import form_of
+from oracle.program.breaches import Breach
+from oracle.program.operands import Buffer, Place
+from oracle.program.operations import move_registers, set_registers
+from oracle.program.program import Program, undefined
+from oracle.program.steps import Barrier, Copy, Loop, Step, plain_load, plain_store
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
+
+N8 = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
+N16 = form_of("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16")
+FENCE, COMMIT, PROXY = (
+    WarpgroupSync(kind=kind) for kind in ("fence", "commit_group", "proxy_fence")
+)
+WAIT = WarpgroupSync(kind="wait_group")
+IN_FLIGHT, UNFENCED = Breach.IN_FLIGHT, Breach.UNFENCED
+TILE = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
+FILLED = (
+    Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=2048),
+    PROXY,
+    Barrier(),
+)
+LOADED = tuple(
+    plain_load(registers=name, count=4, place=Place(buffer="g"), lanes=THREADS)
+    for name in ("d", "x", "a")
+)
+MORE = plain_load(registers="e", count=8, place=Place(buffer="g"), lanes=THREADS)
+WRITTEN = move_registers(source="x", destination="a", count=4)
+SEEN = move_registers(source="d", destination="x", count=4)
+OVERWRITTEN = Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=16)
+
+
+def product(d: str = "d", a: str = "", **changes: object) -> AsyncProduct:
+    given = {"form": N8, "b_tile": TILE, "a_tile": None if a else TILE, **changes}
+    return AsyncProduct(d=d, a=a, **given)  # type: ignore[arg-type]
+
+
+def program(*steps: Step, before: tuple[Step, ...] = FILLED) -> Program:
+    buffers = (
+        Buffer(name="g", space="global", size=8192), Buffer(name="o", space="global", size=8192),
+        Buffer(name="s", space="shared", size=4096),
+    )  # fmt: skip
+    return Program(buffers=buffers, steps=(*LOADED, MORE, *before, *steps), warps=4)
+
+
+def causes(found: Program) -> set[Breach]:
+    return {reason.cause for reason in undefined(found, target="sm_90a")}
+
+
+STORED = plain_store(registers="d", count=4, place=Place(buffer="o"), lanes=THREADS)
+WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
+
+
+@pytest.mark.parametrize(
+    ("steps", "wrong"),
+    [
+        (WHOLE, ()),
+        ((product(), COMMIT, WAIT, STORED), (UNFENCED,)),
+        ((FENCE, product(), WAIT, STORED), (IN_FLIGHT,)),
+        ((FENCE, product(), COMMIT, STORED), (IN_FLIGHT,)),
+        # One D, one shape: no fence, in one group or in several.
+        ((FENCE, product(), product(), COMMIT, product(), COMMIT, WAIT, STORED), ()),
+        # Newer groups may stay in flight, and empty ones count.
+        ((FENCE, product(), COMMIT, COMMIT, replace(WAIT, pending=1), STORED), ()),
+        ((FENCE, product(), COMMIT, replace(WAIT, pending=1), STORED), (IN_FLIGHT,)),
+        # Registers of A: read by two, but neither written nor read in flight.
+        ((FENCE, product(a="a"), product(a="a"), COMMIT, WAIT), ()),
+        ((FENCE, product(a="a"), COMMIT, WRITTEN, WAIT), (IN_FLIGHT,)),
+        ((FENCE, product(a="a"), COMMIT, replace(WRITTEN, source="a", destination="x"), WAIT),
+         (IN_FLIGHT,)),
+        ((FENCE, product(a="a"), COMMIT, WAIT, WRITTEN, product(a="a")), (UNFENCED,)),
+        ((FENCE, product(a="a"), COMMIT, WAIT, WRITTEN, FENCE, product(a="a")), ()),
+        # D: neither read, nor another multiplication's A, nor of two shapes.
+        ((FENCE, product(), COMMIT, SEEN), (IN_FLIGHT,)),
+        ((FENCE, product(), COMMIT, product("e", a="d", form=N16)), (IN_FLIGHT, UNFENCED)),
+        ((FENCE, product(), COMMIT, WAIT, FENCE, product("e", a="d", form=N16)), ()),
+        ((FENCE, product(), COMMIT,
+          product("d.0 d.1 d.2 d.3 e.0 e.1 e.2 e.3", form=N16)), (IN_FLIGHT, UNFENCED)),
+        ((FENCE, product("d", a="d")), (IN_FLIGHT,)),
+        ((FENCE, product("d.0 d.0 d.1 d.2")), (Breach.TWICE,)),
+        # Memory: written in flight, or behind the wait with no barrier, or not seen by the proxy.
+        ((FENCE, product(), COMMIT, Barrier(), OVERWRITTEN), (IN_FLIGHT,)),
+        ((*WHOLE, OVERWRITTEN), (Breach.RACE,)),
+        ((*WHOLE, Barrier(), OVERWRITTEN), ()),
+        ((*WHOLE, Barrier(), OVERWRITTEN, PROXY, *WHOLE[:4]), (Breach.PROXY, Breach.RACE)),
+        ((*WHOLE, Barrier(), OVERWRITTEN, Barrier(), PROXY, FENCE, product()), (Breach.PROXY,)),
+        ((*WHOLE, Barrier(), OVERWRITTEN, PROXY, Barrier(), FENCE, product()), ()),
+        ((FENCE, product(b_tile=replace(TILE, place=Place(buffer="s", offset=4080)))),
+         (Breach.OUTSIDE,)),
+        ((FENCE, product(b_tile=replace(TILE, place=Place(buffer="s", offset=2048)))),
+         (Breach.UNWRITTEN,)),
+        # Loops: what the last turn left in flight is the next one's to wait for.
+        ((Loop(count=2, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), (IN_FLIGHT,)),
+        ((Loop(count=2, body=(WAIT, WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
+        ((Loop(count=1, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
+    ],
+)  # fmt: skip
+def test_what_is_in_flight_decides(steps: tuple[Step, ...], wrong: tuple[Breach, ...]) -> None:
+    assert causes(program(*steps)) == set(wrong)
+
+
+@pytest.mark.parametrize("left_out", [1, 2], ids=["proxy fence", "barrier"])
+def test_what_threads_write_needs_a_proxy_fence_and_a_barrier(left_out: int) -> None:
+    before = FILLED[:left_out] + FILLED[left_out + 1 :]
+    assert Breach.PROXY in causes(program(*WHOLE, before=before))
+
+
+def test_what_one_warp_cannot_take_is_refused() -> None:
+    buffers = program(*WHOLE).buffers
+    with pytest.raises(UsageError, match="one warp cannot take"):
+        Program(buffers=buffers, steps=(FENCE,))
+    with pytest.raises(UsageError, match="which is not shared"):
+        program(product(b_tile=replace(TILE, place=Place(buffer="g"))))
+    with pytest.raises(UsageError, match="128 threads load"):
+        program(replace(LOADED[0], lanes=32))
+    with pytest.raises(UsageError, match="0 to 7"):
+        WarpgroupSync(kind="wait_group", pending=8)
+    assert causes(program(set_registers(destination="d", count=4, constant=0), *WHOLE)) == set()
