@@ -25,7 +25,6 @@ import msgspec
 from cuda_speed import program
 
 from oracle.isa.lookup import FORMS, form_of
-from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program
 from oracle.program.steps import product_of
@@ -68,11 +67,10 @@ class Measured:
         images: int,
         both: tuple[int, int],
         stream: Any = None,
-        target: Module | None = None,
     ) -> None:
         self._session, self._images, self._both, self._stream = session, images, both, stream
         driver, facts = session._driver, session.facts()
-        module = emit(made, module=target)
+        module = emit(made)
         name = f"test {next(_NUMBERS)}"
         session.modules.load(name, module.ptx.encode(), None)
         self._kernel = session.modules.function(name, module.kernels[0].entry, "PPI")
@@ -111,19 +109,13 @@ class Measured:
 
     def rate(self, seconds: float, *functions: Callable[[int], None], launches: int = 32) -> float:
         """Return millions of images a second, by functions that take turns."""
-        return round(1e3 / self.nanoseconds(seconds, *functions, launches=launches), 1)
-
-    def nanoseconds(
-        self, seconds: float, *functions: Callable[[int], None], launches: int = 32
-    ) -> float:
-        """Return what an image takes of that long, by functions that take turns."""
         begun, images = time.perf_counter(), 0
         while time.perf_counter() - begun < seconds:
             for number in range(launches):
                 functions[number % len(functions)](images)
                 images += self._images
             self._driver.Context.synchronize()
-        return (time.perf_counter() - begun) / images * 1e9
+        return round(images / (time.perf_counter() - begun) / 1e6, 1)
 
     def differing(self) -> int:
         """Make, run and compare images; return how many differ."""

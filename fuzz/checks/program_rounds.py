@@ -102,8 +102,6 @@ class ProgramRounds(Rounds):
         self._odd: set[str] = set()  # entries of those that came out wrong
         self._begun: dict[tuple[str, int, int], _Begun] = {}
         """Images that the runner has, by entry of the program, number of the first, and count."""
-        self._looked_at: dict[tuple[str, Kind], Bucket] = {}
-        """By a program of the last report and a verdict: the bucket of the images looked at."""
         super().__init__(
             target=ready.target,
             forms=selected_forms(selection, target=ready.target, version=versions.every[-1]),
@@ -115,7 +113,7 @@ class ProgramRounds(Rounds):
 
     def report(self, job: protocol.RoundJob) -> protocol.RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end."""
-        self.verified, self._odd, self._looked_at, self._begun = [], set(), {}, {}
+        self.verified, self._odd, self._begun = [], set(), {}
         return super().report(job)
 
     def _build(
@@ -256,19 +254,10 @@ class ProgramRounds(Rounds):
         expected = execute(program, images, target=target).images
         judgement = judge(program, images, actual, target=target, expected=expected)
         kinds = list(filter(None, judgement))
-        looks: dict[Kind, Bucket] = {}
-        look_like = cache(partial(
-            families.look_of, program, images, actual,
-            expected=expected, target=target, form=batch.form,
-        ))  # fmt: skip
-        for kind in kinds:
-            # Images of a program are filled and run in turn: the first say what the others look
-            # like, which takes longer than to judge them.
-            look = batch.entry, kind
-            if look not in self._looked_at:
-                name, condition = look_like()
-                self._looked_at[look] = Bucket.of(kind, name, condition=condition)
-            looks[kind] = self._looked_at[look]
+        name, condition = families.look_of(
+            program, images, actual, expected=expected, target=target, form=batch.form
+        )
+        looks = {kind: Bucket.of(kind, name, condition=condition) for kind in kinds}
         emitted = cache(partial(self._emitted, batch))
 
         def again() -> NDArray[np.bool_] | None:

@@ -108,7 +108,6 @@ class FreshRounds(ProgramRounds):
         self._heartbeat.enter(protocol.Stage.ORACLE)
         launch, work, came, again = odd.launch, odd.work, odd.came, odd.again
         self._job = replace(self._job, plan=replace(self._job.plan, round=launch.round))
-        self._looked_at = {}
         if isinstance(came, Failure) or again is None:
             assert isinstance(came, Failure)
             self._failed(launch, work, came)
