@@ -14,7 +14,7 @@ from oracle.errors import UsageError
 from oracle.execution.chosen import checked_selector
 from oracle.execution.products import chunk_tiles, placed_product
 from oracle.isa.forms import LANES, Form
-from oracle.isa.lookup import form_of
+from oracle.isa.lookup import another_needed, form_of
 from oracle.models import Model, model_of
 
 
@@ -24,20 +24,20 @@ def mma_block_scale(
     metadata: NDArray[Any] | None = None, selector: int = 0, target: str = "sm_120a",
     model: Model | str | Path | None = None,
 ) -> NDArray[Any]:  # fmt: skip
-    """Return D, (..., 16, 8), of one mma or mma.sp with a `.kind` (PTX ISA 9.7.14.5.14, .6.3).
+    """Return D, (..., 16, 8), of a multiplication with `.kind` (PTX ISA 9.7.14.5.14, .6.3).
 
     `a`, `b`: uint8 (..., 16, K) and (..., K, 8), an element of e4m3, e5m2, e3m2, e2m3 or e2m1 in
-    the low bits of each byte; bits above it do not count. Of mma.sp, A is what is stored, K / 2.
+    the low bits of each byte; bits above it do not count. A sparse A is what is stored, K / 2.
     `c`: As D, uint16 or uint32 patterns (..., 16, 8), as the opcode says.
     `scale_a`, `scale_b`: uint8 (..., 16, S) and (..., S, 8), patterns of ue8m0 or ue4m3, S as
     `.scale_vec` says; None of a form without `.block_scale`.
-    `metadata`, `selector`: Of mma.sp, uint32 (..., 32), as of `oracle.mma_sp`.
+    `metadata`, `selector`: Of a sparse A, uint32 (..., 32), and the sparsity selector.
     Leading dimensions are equal. Raises UsageError if the opcode, target, a shape or dtype is not
     allowed.
     """
     form = form_of(opcode)
     if not form.texts.get("kind"):
-        raise UsageError(f"{form.opcode} has no .kind; `oracle.mma_sync` or `mma_sp` takes it")
+        raise another_needed(form, "mma with .kind")
     shapes = {name: form.matrix(name) for name in "abc"}
     given: list[layouts.Given] = [
         (name, array, form.type(name).raw, (shapes[name].rows, shapes[name].columns))

@@ -386,7 +386,7 @@ def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) ->
     if selector not in known:  # with scales a step has no other than those of the ISA
         text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
         _report(state, Breach.SELECTOR, form.metadata_section, text)
-    cell = state.registers.get(step.uses[4].registers[0])
+    cell = state.registers.get(next(use.registers[0] for use in step.uses if use.field == "e"))
     if cell is None or cell.constant is None:
         return
     pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}

@@ -187,7 +187,7 @@ def test_what_does_not_fit_is_told() -> None:
     with pytest.raises(UsageError, match="does not have"):
         mma_block_scale(form.opcode, **given, target="sm_90")
     opcode = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
-    with pytest.raises(UsageError, match=r"has no \.kind"):
+    with pytest.raises(UsageError, match=r"with \.kind is needed"):
         mma_block_scale(opcode, given["a"], given["b"], given["c"])
     words = [np.zeros((1, LANES, form.words(name)), np.uint32) for name in "abc"]
     with pytest.raises(UsageError, match="mma_block_scale"):
