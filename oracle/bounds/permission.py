@@ -523,10 +523,13 @@ def judged(
     Unless `named`, what is forbidden is not asked for where bytes alone tell what is wrong.
     """
     differ = different(expected, actual)
-    known, forbidden = has_figures(program, target=target), np.zeros(len(differ), np.bool_)
+    forbidden = np.zeros(len(differ), np.bool_)
+    if not len(differ):
+        return differ, forbidden
+    known = has_figures(program, target=target)
     codes = (step for step in walk(program.steps) if is_lane_code(step))
     few = named or (len(differ) <= _LOOKED_AT and any(map(may_be_open, codes)))
-    if not len(differ) or (known and not few):
+    if known and not few:
         return differ, forbidden
     permission = permitted(program, images[differ], target=target)
     defined = ~permission.undefined
