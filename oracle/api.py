@@ -6,6 +6,7 @@ from oracle.errors import InfrastructureError as InfrastructureError
 from oracle.errors import UndefinedProgramError as UndefinedProgramError
 from oracle.errors import UsageError as UsageError
 from oracle.errors import WarpfuzzError as WarpfuzzError
+from oracle.execution.block_scale import mma_block_scale as mma_block_scale
 from oracle.execution.execution import Expectation as Expectation
 from oracle.execution.execution import execute as execute
 from oracle.execution.execution import mma as mma

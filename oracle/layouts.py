@@ -94,11 +94,14 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
         halves = lines.astype("<u4", copy=False).view("<u2").reshape(depth, n, tiles, 2)
         lines = np.ascontiguousarray(halves.transpose(0, 3, 1, 2)).reshape(2 * depth, n, tiles)
     found = indices(form, metadata, selector)
-    result = np.empty((len(found), n, *found.shape[1:]), lines.dtype)
+    each = 2 if form.a_type.bits == 4 else 1  # rows that an index chooses together
+    result = np.empty((len(found), each, n, *found.shape[1:]), lines.dtype)
     column = np.arange(n)[:, None, None] * tiles + np.arange(tiles)
-    for unit, (index, target) in enumerate(zip(found, result, strict=True)):
-        place = (index + np.intp(unit // 2 * 4)) * (n * tiles) + column
-        lines.take(place, out=target, mode="clip")
+    for unit, (index, targets) in enumerate(zip(found, result, strict=True)):
+        for row, target in enumerate(targets):
+            place = ((index + np.intp(unit // 2 * 4)) * each + row) * (n * tiles) + column
+            lines.take(place, out=target, mode="clip")
+    result = result.reshape(-1, *result.shape[2:])
     if words:
         result = result[0::2] | result[1::2].astype(np.uint32) << np.uint32(16)
     return result.reshape(*result.shape[:2], -1).transpose(2, 0, 1)
@@ -114,6 +117,11 @@ def by_row(matrices: NDArray[Any]) -> NDArray[Any]:
     """Return the rows of (tiles, m, columns) as matrices of one row, in the order of `met`."""
     turned = np.ascontiguousarray(matrices.transpose(2, 1, 0))
     return turned.reshape(1, len(turned), -1).transpose(2, 0, 1)
+
+
+def scales_by_row(of_a: NDArray[Any], of_b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return scales of the products of one row each, in the order of `by_row`."""
+    return by_row(of_a), np.tile(of_b, (of_a.shape[1], 1, 1))
 
 
 def of_rows(rows: NDArray[Any], m: int) -> NDArray[Any]:
@@ -210,6 +218,8 @@ def _lanes(words: NDArray[np.uint32], type_: Format, scratch: Scratch) -> NDArra
     for part in range(32 // type_.bits):
         shift = np.uint32(part * type_.bits)
         np.right_shift(lanes, shift, out=elements[:, part], casting="unsafe")
+    if type_.bits < 8:
+        elements &= elements.dtype.type((1 << type_.bits) - 1)
     return elements.reshape(-1, len(words))
 
 

@@ -1,7 +1,6 @@
 """What a program is made of, as features that can be counted and asked for.
 
-Features are a pure function of a program, never of how it was drawn. They stand in dimensions:
-lines of the table of what a campaign reached.
+Features are a pure function of a program, never of how it was drawn.
 """
 
 from __future__ import annotations
@@ -35,11 +34,9 @@ from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step,
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
 
-HUGE_PITCH = 4096  # Bytes between lines from which a stride counts as huge: a page of memory each
-LARGE_FACTOR = 2  # Times the default from which a stride counts as large
+HUGE_PITCH, LARGE_FACTOR = 4096, 2  # Strides that are huge, in bytes, and large, in default ones
 SHARED_ROW_BYTES = 16
-"""Alignment of lines in shared memory; below it sm_90 raises "misaligned address" even where the
-page asks for less (H200, 2026-11-21; docs/findings.md)."""
+"""Alignment of lines in shared memory, below which sm_90 traps (H200; docs/findings.md)."""
 
 
 class Dimension(StrEnum):
@@ -162,6 +159,8 @@ class Has:
     SELECTOR = _program("sparsity selector above 0", opaque=False, operand="selector")
     METADATA_SET = _program("metadata in registers that are set", opaque=False, operand="e")
     OVER_METADATA = _program("d in the register of the metadata", opaque=False, operand="e")
+    SCALE_IDS = _program("selectors of scales above 0", opaque=False, operand="sa")
+    OVER_SCALES = _program("d in a register of scales", opaque=False, operand="sa")
     ROWS_REPEATED = _program(f"{ROW_STORES[0]} repeats a register", opaque=False)
     MOVED_IN_PLACE = _program(f"{MOVES[0]} into its source", opaque=False)
     LOOP_CONSTANT = _program("loop with a constant count")
@@ -234,6 +233,7 @@ OF_OPERANDS = frozenset(one for one in _ROWS if one.operand)
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque, others = form.opaque or form.is_load, _PRODUCTS - {*of_form(form)} | OF_CODE
+    others |= {Has.SELECTOR} if form.is_scaled else set()  # it is 0 there
     return tuple(
         feature
         for feature in FEATURES.values()
@@ -352,6 +352,7 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
     yield from _those({Has.DEPTH_2: depth(step.code) >= 2, Has.DEPTH_3: depth(step.code) >= 3})
 
 
+_OVER = {"e": Has.OVER_METADATA, "sa": Has.OVER_SCALES, "sb": Has.OVER_SCALES}
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
@@ -359,12 +360,11 @@ def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses[:4]
     way, over = way_of(d, c, program.shared_banks), d.name in (a.name, b.name)
-    metadata = [one for use in step.uses[4:] for one in use.registers]
     a_with_b = {one.bank for one in a.registers} & {one.bank for one in b.registers}
     return _those(
         {
-            Has.SELECTOR: bool(step.selector),
-            Has.OVER_METADATA: not {*d.registers}.isdisjoint(metadata),
+            (Has.SCALE_IDS if step.form.is_scaled else Has.SELECTOR): bool(step.selector),
+            **{_OVER[u.field]: True for u in step.uses[4:] if {*d.registers} & {*u.registers}},
             Has.IN_PLACE_REGISTERS: d.name == c.name,
             Has.C_ORDER: way in _ORDERS,
             Has.C_PART: way is Way.PART,

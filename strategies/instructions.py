@@ -24,6 +24,7 @@ from oracle.isa.lookup import (
     SHAPES,
     is_available,
     kinds_written,
+    ptx_operands,
     selectors_of,
     spellings,
     warpgroup_forms,
@@ -69,7 +70,7 @@ class Draft:
 
 _ALLOWED = {"b32": "r", "s32": "r", "f32": "fr", "f64": "d"}
 """Prefixes of registers that fit a fragment, its own first: .b32 holds any 32-bit type."""
-_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
+_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32, "e": 48, "sa": 49, "sb": 50}
 """Number of the first register of an operand; D has those of C: few names serve every shape."""
 
 
@@ -89,12 +90,13 @@ def canonical(
             mnemonic=form.mnemonic, qualifiers=form.slots,
             operands=of_warpgroup(form, {"selector": f"{selector}"}),
         )  # fmt: skip
-    texts = {"p": address, "stride": stride, "selector": f"{selector}"}
-    texts |= {"to": "%r0", "from": "%r1", "e": "%r48"}
+    texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
-        if kind not in texts:
-            texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    operands = tuple(texts[kind] for kind in form.operands if texts[kind])
+        texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
+    if form.is_product and not form.opaque:
+        operands = tuple(ptx_operands(form, [texts[kind] for kind in form.vectors], selector))
+    else:
+        operands = tuple(texts[kind] for kind in form.operands if texts[kind])
     return Draft(mnemonic=form.mnemonic, qualifiers=form.slots, operands=operands)
 
 
@@ -182,8 +184,13 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
             case "p":
                 pointer = operand.strip("[] ").split("+")[0].strip()
                 return pointer == "%addr" or (pointer == "tile" and form.space[:6] == "shared")
-            case "to" | "from" | "e":
-                return operand[:2] in ("%r", "%f")[: 1 + (kind == "e")]
+            case "to" | "from":
+                return operand[:2] == "%r"
+            case "e" | "sa" | "sb":
+                return operand.strip("{")[:2] in ("%r", "%f")
+            case "ids_a" | "ids_b":  # of 16 bits (9.7.14.5.14)
+                ids = (one.strip() for one in operand.strip("{}").split(","))
+                return all(one[:1].isdigit() or one[:2] == "%h" for one in ids)
             case "a-desc" | "b-desc":
                 return operand == "%addr"
             case "scale-d":
@@ -228,6 +235,10 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
     "sync": ("async", "cta", "nosync"),
     "aligned": ("unaligned", "weak"),
     "trans": ("notrans",),
+    # tcgen05.mma, 9.7.16.10.9
+    "kind": ("kind::f16", "kind::tf32", "kind::i8"),
+    "scale_vec": ("scale_vec::8X", "block16", "block32"),
+    "stype": ("ue5m3",),
 }  # fmt: skip
 
 
@@ -257,7 +268,7 @@ def tokens() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 
-GENERATOR_VERSION = 9  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
+GENERATOR_VERSION = 10  # Goes up when a seed would draw other instructions; CHANGELOG.md says why
 
 _LEGAL_FORMS = 40  # Forms of a round whose legal instructions are asked: 6 on average
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
@@ -286,7 +297,11 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
         padded = -(-default // step) * step
         strides = ("%stride", str(default), str(2 * padded), hex(5 * padded))
         drafts += [canonical(form, stride=stride) for stride in strides]
-    drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1:]]
+    step = 9 if form.is_scaled else 1  # of 8 to 128 combinations of what selects scales
+    drafts += [canonical(form, selector=selector) for selector in selectors_of(form)[1::step]]
+    if form.is_scaled:
+        operands = [("{%h0, %h1}" if one == "{0, 0}" else one) for one in plain.operands]
+        drafts.append(replace(plain, operands=tuple(operands)))
     if form.warps > 1:
         others: dict[str, tuple[str, ...]] = {"scale-d": ("0", "1", "!%p0"), "groups": ("1", "7")}
         others |= {kind: (f"{other}",) for kind, (_, other) in IMMEDIATES.items()}

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import INSTRUCTIONS, is_available
+from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
@@ -66,6 +66,7 @@ LONGEST_EPOCH = 16384
 GPUs with 15 cores. By then, everything that is drawn was reached many times."""
 _SHOWN_MISSING = 8  # Names of what is missing that a line shows
 _DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
+_PAIR = re.compile(r"\.e\dm\d")  # Of the narrow types there are 25 pairs
 _MOST_WISHES = 3
 """Most features that one program is asked for; none in a quarter of them, so that what nobody
 thought of as a feature has its turn, too."""
@@ -217,7 +218,10 @@ def opcode_of(form: Form | None) -> str:
 @cache
 def family_of(form: Form | None) -> str:
     """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return Has.LANES_ALONE.value if form is None else _DETAIL.sub("", form.opcode)
+    if form is None:
+        return Has.LANES_ALONE.value
+    family = _DETAIL.sub("", form.opcode)
+    return _PAIR.sub("", family) if form.texts.get("kind") else family
 
 
 class ProgramCoverage(Coverage):
@@ -271,7 +275,7 @@ class ProgramCoverage(Coverage):
             dimensions, wishes = list(WISHED), set[Feature]()
             random_.shuffle(dimensions)
             for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-                features = list(_possible(form.mnemonic)[dimension])
+                features = list(_possible(form)[dimension])
                 if features:
                     random_.shuffle(features)
                     wishes.add(self._least(family, features))
@@ -309,8 +313,8 @@ class ProgramCoverage(Coverage):
 
 
 @cache
-def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    possible = possible_features(INSTRUCTIONS[mnemonic].forms[0])
+def _possible(form: Form) -> Mapping[Dimension, tuple[Feature, ...]]:
+    possible = possible_features(form)
     return {one: tuple(each for each in possible if each.dimension is one) for one in WISHED}
 
 

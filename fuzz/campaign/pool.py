@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing import reduction
 from multiprocessing.connection import Connection, wait
 from types import FrameType
@@ -492,4 +493,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    # What it sends has to have names that the coordinator knows.
+    import_module("fuzz.campaign.pool").main(sys.argv[1:])

@@ -244,9 +244,10 @@ _MET, _DRAWN = 8, 8
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
 OVER_METADATA = "d in the register of the metadata"
+OVER_SCALES = "d in a register of scales"
 C_IN_PLACE = "d in the registers of c"
 """Each register which C and D share is the same element of both."""
-_ORDER = (IN_PLACE, OVER_METADATA, C_ELSEWHERE, C_IN_PLACE)
+_ORDER = (IN_PLACE, OVER_METADATA, OVER_SCALES, C_ELSEWHERE, C_IN_PLACE)
 """What is believed first of an image that several explain."""
 _Apart = frozenset[str]
 _Contents = Iterator[tuple[Place, NDArray[Any]]]  # what lies at some places
@@ -382,6 +383,10 @@ def _drawn(alone: _Alone, number: int) -> _Contents:
         if use.field == "e":
             noise = np.random.default_rng(number).integers(0, 256, (LANES, 4), np.uint8)
             yield from _filled(alone, use, metadata_bytes(chunks_of(form))[noise])
+            continue
+        if use.field in ("sa", "sb"):
+            one = 0x38 if form.texts["stype"] == "ue4m3" else 0x7F
+            yield from _filled(alone, use, np.full((LANES, 4), one, np.uint8))
             continue
         type_ = form.type(use.field)
         shape = LANES, use.holds.words * 32 // type_.bits
@@ -531,6 +536,8 @@ def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
         found[IN_PLACE] = multiplicands
     if "e" in shared:
         found[OVER_METADATA] = ("e",)
+    if scales := tuple(name for name in shared if name in ("sa", "sb")):
+        found[OVER_SCALES] = scales
     if "c" in shared:
         in_order = all(
             one == other

@@ -23,7 +23,7 @@ from oracle.isa.forms import FORMATS, Format
 
 _MARKDOWN_WIDTH = 100  # columns of a listing in Markdown
 _NAMED = 3  # groups of lanes that are named one by one
-_PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9])?)(?:x([24]))?")
+_PARTS = re.compile(r"([a-z]+([0-9]+)(?:m[0-9](?:b4)?)?)(?:x([24]))?")
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def float_of(bits: int, fmt: Format) -> float:
     """Return the number that a pattern of a floating-point format stands for."""
     if fmt.name == "f64":
         return float(np.array(bits, np.uint64).view(np.float64))
-    if fmt.bits == 8:
+    if fmt.bits <= 8:
         bits, fmt = int(unpacked(np.array([bits], np.uint8), fmt.name)[0]), FORMATS["f16"]
     return float(element_values(np.array([bits], fmt.raw), fmt)[0])
 

@@ -29,6 +29,7 @@ from oracle.bounds.permission import Bound, allowed_bytes, bounds_of, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace, writer_of
 from oracle.isa.forms import FORMATS, Format
+from oracle.isa.lookup import ptx_operands
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.lane_code import (
     LANE,
@@ -422,13 +423,12 @@ class ValueWay:
         else:
             form, uses = step.form, {use.field: use for use in step.uses}
             if multiplies(step):
-                texts = [self._operand(uses[name]) for name in "dabce" if name in uses]
+                texts = [self._operand(uses[name]) for name in form.vectors]
+                texts = ptx_operands(form, texts, step.selector)
             if form.is_load or form.is_store:
                 (place, *_) = step.bytes_read or step.bytes_written
                 where = place.buffer if accesses_rows(step) else _at(place.buffer, place.start)
                 texts.insert(1 if form.is_load else 0, f"[{where}]")
-            if step.selector is not None:
-                texts.append(str(step.selector))
             text = f"{form.opcode} {', '.join(texts)}"
             notes = [str(one) for one in overlaps(step, self.facts.program.shared_banks)]
             if at == len(self.links) - 1:

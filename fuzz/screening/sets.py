@@ -490,6 +490,8 @@ def group_of(form: Form) -> str:
     """Return what kind of instruction a form is: "fp8", "integers", "sparse", "ldmatrix"."""
     if not form.is_product:
         return form.mnemonic
+    if form.is_scaled:
+        return "scaled"
     if form.has_metadata:
         return "sparse"
     if form.a_type.is_float:

@@ -218,8 +218,10 @@ def is_nan(bits: NDArray[Any], fmt: Format) -> NDArray[np.bool_]:
 FLOATS: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32,
     "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+    "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn, "e2m1b4": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
-"""Dtypes in which the patterns of a format are its numbers."""
+"""Dtypes in which the patterns of a format, without padding, are its numbers."""
 
 
 def integral(values: Floats, rounding: str) -> Floats:
@@ -351,17 +353,19 @@ def unpacked(bits: Array, name: str) -> Array:
 
 @cache
 def _halves(name: str) -> NDArray[np.uint16]:
-    """Return the f16 pattern of each element of e4m3 or e5m2, uint16 (256,)."""
-    bits = np.arange(256, dtype=np.uint16)
-    if name == "e5m2":
-        return bits << np.uint16(8)  # the first byte of an f16
+    """Return the f16 pattern of each element of a format of at most 8 bits, uint16 (patterns,)."""
     fmt = FORMATS[name]
-    magnitude = bits & np.uint16(0x7F)
-    # As the fields of an f16, those of e4m3 are 2^8 times too small: the biases are 15 and 7.
-    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16) * np.float16(1 << 8)
-    halves = np.where(magnitude == 0x7F, np.uint16(0x7FFF), values.view(np.uint16))
-    signs: NDArray[np.uint16] = (bits & np.uint16(0x80)) << np.uint16(8)
-    return halves | signs
+    bits = np.arange(1 << fmt.bits, dtype=np.uint16)
+    signs: NDArray[np.uint16] = (bits & (fmt.magnitude + 1) != 0) * np.uint16(0x8000)
+    magnitude = (bits & np.uint16(fmt.magnitude)) >> np.uint16(fmt.ignored_bits)
+    # As the fields of an f16, these are too small by a power of two: f16 has a bias of 15.
+    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16)
+    if fmt.has_infinity:  # e5m2, the first byte of an f16
+        return signs | values.view(np.uint16)
+    halves = (values * np.float16(2.0 ** (15 - fmt.bias))).view(np.uint16)
+    if fmt.has_nan:
+        halves = np.where(magnitude == fmt.magnitude, np.uint16(0x7FFF), halves)
+    return signs | halves
 
 
 def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:

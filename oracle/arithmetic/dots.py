@@ -486,7 +486,7 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
     """Return multiplicands as they reach the multiplier: low bits not cut, 8 bits still packed."""
     if rule.subnormal_exponent is not None and subnormals == "flushed":
         bits = flushed(bits, fmt)
-    if fmt.bits == 8 and subnormals == "flushed":
+    if fmt.bits <= 8 and subnormals == "flushed":
         bits, fmt = conversions.unpacked(bits, fmt.name), format_named(rule.multiplicand)
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
         field = bits.dtype.type(fmt.infinity)

@@ -13,8 +13,10 @@ from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch, two_sum
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
+from oracle.arithmetic.scaled import decoded_scales
 from oracle.errors import UsageError
-from oracle.execution.execution import (
+from oracle.execution.chosen import Scales
+from oracle.execution.products import (
     S32_GREATEST,
     S32_LEAST,
     flat_operands,
@@ -187,11 +189,12 @@ _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 def enclosure(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
-    c_high: NDArray[Any] | None = None,
+    c_high: NDArray[Any] | None = None, scales: Scales | None = None,
 ) -> Bounds:  # fmt: skip
     """Return low, high and whether NaN is permitted, (..., m, n), of a product on any target.
 
     `a`, `b`, `c`: Raw bit patterns, (..., m, k), (..., k, n) and (..., m, n).
+    `scales`: Where the form has them, of rows of A and columns of B, (tiles, m, s), (tiles, s, n).
     `c_high`: If given, each element of C may be any number from `c` to `c_high`. (Bounds at both
     ends do not bound the inside.) Bounds are float64, NaN where only NaN is permitted.
     """
@@ -206,7 +209,9 @@ def enclosure(
     with np.errstate(all="ignore"):
         for (part, left, right, least), (_, _, _, most) in zip(*pairs, strict=True):
             others = (one.transpose(1, 2, 0) for one in (right, least, most))
-            turned = map(np.ascontiguousarray, (left.transpose(2, 1, 0), *others))
+            turned = [np.ascontiguousarray(one) for one in (left.transpose(2, 1, 0), *others)]
+            if scales is not None:
+                turned += [scales[0][part].T, scales[1][part].transpose(1, 2, 0)]
             bounds = chunk(form, *turned)
             for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
                 whole[part] = piece.transpose(2, 0, 1)
@@ -225,7 +230,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
     Of Ada; and of Hopper's warpgroups, which are that GPU's alone (9.7.15.6.3: "accumulation of the
     intermediate values is performed with at least single precision" where D is f32).
     """
-    if form.a_type.bits > 8:
+    if form.a_type.bits > 8 or form.texts.get("kind"):  # neither has .kind
         return None
     base = built_in_model("sm_89" if form.warps == 1 else "sm_90")
     short = (row for row in base.dots if row.types == form.types)
@@ -245,15 +250,15 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
-    magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
+    magnitude = (bits.astype(np.int64) & fmt.magnitude) >> fmt.ignored_bits
     field = magnitude >> fmt.fraction_bits
     fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
-    negative = (bits >> (fmt.bits - 1)).astype(np.bool_)
+    negative = (bits & bits.dtype.type(fmt.magnitude + 1)).astype(np.bool_)
     significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
     exponent = np.maximum(field, 1) - fmt.bias
     infinite = field == (1 << fmt.exponent_bits) - 1
     if not fmt.has_infinity:  # its largest exponent has numbers, and a NaN behind them
-        infinite &= fraction == (1 << fmt.fraction_bits) - 1
+        infinite &= fmt.has_nan & (fraction == (1 << fmt.fraction_bits) - 1)
     unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
     size = np.where(infinite, 0.0, significand * unit)
     lowest = np.where(infinite, 0, significand & -significand) * unit
@@ -268,12 +273,34 @@ def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
     )
 
 
+def _times_scales(numbers: _Numbers, scales: NDArray[np.uint8], name: str) -> _Numbers:
+    """Return numbers (k, ...) times scales (s, ...), each of k / s neighbours: exact in doubles."""
+    patterns = np.repeat(scales, len(numbers.values) // len(scales), axis=0)
+    significands, exponents = decoded_scales(patterns, name)
+    nan = np.isnan(significands)
+    values = np.ldexp(np.where(nan, 0.0, significands), exponents)
+    # of ue4m3, a significand has three bits below its point
+    grids = np.ldexp(1.0, exponents - 3 * (name == "ue4m3"))
+    kinds = np.where(nan, np.nan, values != 0.0).astype(np.float32)
+    return _Numbers(
+        values=numbers.values * values,
+        classes=numbers.classes * kinds,
+        grids=np.where(values == 0.0, np.inf, numbers.grids * grids),
+        powers=np.where(values == 0.0, 0.0, np.ldexp(numbers.powers, exponents)),
+        subnormal=numbers.subnormal | ((significands < 1.0) & (values != 0.0)),
+        special=numbers.special or bool(nan.any()),
+    )
+
+
 def _chunk(
     form: Form, a_bits: NDArray[Any], b_bits: NDArray[Any], c_low_bits: NDArray[Any],
-    c_high_bits: NDArray[Any],
+    c_high_bits: NDArray[Any], *scales: NDArray[np.uint8],
 ) -> Bounds:  # fmt: skip
-    """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
+    """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles), of scales s for k."""
     a, b = _numbers(a_bits[:, :, None], form.a_type), _numbers(b_bits[:, None], form.b_type)
+    if scales:
+        a = _times_scales(a, scales[0][:, :, None], form.texts["stype"])
+        b = _times_scales(b, scales[1][:, None], form.texts["stype"])
     c_low, c_high = (_numbers(bits, form.c_type) for bits in (c_low_bits, c_high_bits))
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.bounds.enclosure import enclosure
 from oracle.errors import UsageError
+from oracle.execution.chosen import Metadata, Scales, chosen_by, scale_places, scales_of
 from oracle.execution.execution import Planes, Warps, has_figures, packed, run, slices_of
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
@@ -151,16 +152,25 @@ class BoundedWarps(Warps):
         super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
     def multiply(self, step: Product, a: Planes, b: Planes, c: Planes) -> Planes:
-        return self._product(step.form, a, b, c, super().multiply(step, a, b, c)["bits"])
+        return self._product(step.form, (a, b, c, super().multiply(step, a, b, c)))
 
     def multiply_registers(
-        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+        self, step: Product, a: Planes, b: Planes, c: Planes, *others: Planes
     ) -> Planes:
-        form, exact = step.form, super().multiply_registers(step, a, b, c, e)
+        form, exact = step.form, super().multiply_registers(step, a, b, c, *others)
         given = zip("abc", map(self.by_warp, (a, b, c)), strict=True)
-        matrices = tuple(self._elements(form, *one) for one in given)
-        metadata = None if e is None else self.by_warp(e)
-        made = self._packed(step, matrices, self.by_warp(exact)["bits"], metadata)
+        a, b, c = (self._elements(form, *one) for one in given)
+        further = [self.by_warp(one) for one in others]
+        metadata, scaling = chosen_by(step, [one["bits"] for one in further])
+        if scaling is not None:
+            for operand, held in zip("ab", further[-2:], strict=True):
+                holders, _ = scale_places(form, operand, scaling[2])
+                unclear = held["tag"][:, holders, 0] != EXACT
+                unclear = unclear[:, :, None] if operand == "a" else unclear[:, None]
+                c["tag"] = np.where(unclear, np.uint8(UNKNOWN), c["tag"])
+        placed = None if metadata is None else (metadata, further[0]["tag"])
+        scales = None if scaling is None else scales_of(form, scaling)
+        made = self._packed(form, (a, b, c), self.by_warp(exact)["bits"], placed, scales)
         return {plane: words.reshape(exact["bits"].shape) for plane, words in made.items()}
 
     def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
@@ -184,53 +194,63 @@ class BoundedWarps(Warps):
             matrix["bits"] = matrix["bits"] ^ sign
             found[operand] = matrix
         matrices = tuple(found[operand] for operand in "abc")
-        return self._packed(step, matrices, exact, of.get("e"))
+        e, placed = of.get("e"), None
+        if e is not None:
+            placed = (e["bits"][..., 0], step.selector or 0), e["tag"]
+        return self._packed(form, matrices, exact, placed)
 
     def _packed(
-        self, step: Product | AsyncProduct, matrices: tuple[Planes, ...], exact: NDArray[Any],
-        e: Planes | None,
+        self, form: Form, matrices: tuple[Planes, ...], exact: NDArray[Any],
+        placed: tuple[Metadata, NDArray[Any]] | None, scales: Scales | None = None,
     ) -> Planes:  # fmt: skip
-        """Return the registers of D; `matrices` are A, B and C, `exact` the model's registers."""
-        form = step.form
-        bits = layouts.unpack(form, "d", exact)
-        if e is None:
-            a, b, c = matrices
-            found = self._product(form, a, b, c, bits)
+        """Return the registers of D; `matrices` are A, B and C, `exact` the model's registers.
+
+        `placed`: Metadata, and the tags of their registers.
+        """
+        matrices = *matrices, {"bits": layouts.unpack(form, "d", exact)}
+        if placed is None:
+            found = self._product(form, matrices, scales)
         else:
-            found = self._placed_product(step, (*matrices, {"bits": bits}), e)
+            found = self._placed_product(form, matrices, *placed, scales)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
             registers[plane] = np.empty_like(exact)
-            layouts.pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
+            elements = found[plane].astype(form.d_type.raw, copy=False)
+            layouts.pack(form, elements, registers[plane])
         return registers
 
-    def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
-        """Return the matrices D with what is known of them; `bits` are those of the model."""
+    def _product(
+        self, form: Form, matrices: tuple[Planes, ...], scales: Scales | None = None
+    ) -> Planes:
+        """Return the matrices D, of A, B, C and the model's D, with what is known of them."""
+        a, b, c, d = matrices
+        bits = d["bits"]
         unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
         unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
         if form.d_type.name not in FLOATS:
             tags = np.where(unknown, np.uint8(UNKNOWN), np.uint8(EXACT))
             return {"bits": bits, "low": bits, "high": bits, "tag": tags}
         least, most = _ends(c, form.c_type)
-        low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
+        low, high, nan = enclosure(form, a["bits"], b["bits"], least, most, scales)
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
 
     def _placed_product(
-        self, step: Product | AsyncProduct, matrices: tuple[Planes, ...], e: Planes
-    ) -> Planes:
+        self, form: Form, matrices: tuple[Planes, ...], metadata: Metadata, tags: NDArray[Any],
+        scales: Scales | None,
+    ) -> Planes:  # fmt: skip
         """Return the matrices D of an A that metadata place: unknown where these are unclear."""
-        form, selector = step.form, step.selector or 0
-        metadata = e["bits"][..., 0]
+        words, selector = metadata
         a, c, d = (
             {name: layouts.by_row(one) for name, one in matrices[i].items()} for i in (0, 2, 3)
         )
-        b = {name: layouts.met(form, one, metadata, selector) for name, one in matrices[1].items()}
-        found = self._product(layouts.row_form(form), a, b, c, d["bits"])
-        known = layouts.defined_rows(form, metadata, selector)
+        b = {name: layouts.met(form, one, *metadata) for name, one in matrices[1].items()}
+        of_rows = None if scales is None else layouts.scales_by_row(*scales)
+        found = self._product(layouts.row_form(form), (a, b, c, d), of_rows)
+        known = layouts.defined_rows(form, words, selector)
         self.undefined[...] |= ~known.all(axis=1)
-        known &= (e["tag"][:, layouts.holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
+        known &= (tags[:, layouts.holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
         found = {name: layouts.of_rows(one, form.shape.m) for name, one in found.items()}
         found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))
         return found
@@ -503,10 +523,13 @@ def judged(
     Unless `named`, what is forbidden is not asked for where bytes alone tell what is wrong.
     """
     differ = different(expected, actual)
-    known, forbidden = has_figures(program, target=target), np.zeros(len(differ), np.bool_)
+    forbidden = np.zeros(len(differ), np.bool_)
+    if not len(differ):
+        return differ, forbidden
+    known = has_figures(program, target=target)
     codes = (step for step in walk(program.steps) if is_lane_code(step))
     few = named or (len(differ) <= _LOOKED_AT and any(map(may_be_open, codes)))
-    if not len(differ) or (known and not few):
+    if known and not few:
         return differ, forbidden
     permission = permitted(program, images[differ], target=target)
     defined = ~permission.undefined

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.arithmetic.conversions import in_order, own_scratch
 from oracle.descriptors import read_matrix
+from oracle.execution.chosen import chosen_by
 from oracle.execution.products import S32_GREATEST as S32_GREATEST
 from oracle.execution.products import S32_LEAST as S32_LEAST
 from oracle.execution.products import flat_operands as flat_operands
@@ -174,15 +175,15 @@ class Warps:
         return {"bits": multiply(step.form, a["bits"], b["bits"], c["bits"], model=self.model)}
 
     def multiply_registers(
-        self, step: Product, a: Planes, b: Planes, c: Planes, e: Planes | None = None
+        self, step: Product, a: Planes, b: Planes, c: Planes, *others: Planes
     ) -> Planes:
-        """Return the registers of A x B + C; `e` are metadata."""
-        a, b, c = (self.by_warp(one) for one in (a, b, c))
-        metadata = None
-        if e is not None:
-            metadata = self.by_warp(e)["bits"][..., 0], step.selector or 0
-        operands = a["bits"], b["bits"], c["bits"]
-        d = multiply_lanes(step.form, *operands, model=self.model, metadata=metadata)
+        """Return the registers of A x B + C; `others` hold metadata, scales of A, scales of B."""
+        given = [self.by_warp(one)["bits"] for one in (a, b, c, *others)]
+        metadata, scaling = chosen_by(step, given[3:])
+        left, right, addend = given[:3]
+        d = multiply_lanes(
+            step.form, left, right, addend, model=self.model, metadata=metadata, scaling=scaling
+        )
         return {"bits": d.reshape(self.count, self.program.threads, -1)}
 
     def by_warp(self, planes: Planes) -> Planes:

@@ -14,7 +14,9 @@ from oracle import layouts
 from oracle.arithmetic.conversions import Scratch, in_order, own_scratch
 from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.scaled import scaled_product
 from oracle.errors import UsageError
+from oracle.execution.chosen import Metadata, Scales, Scaling, checked_selector, scales_of
 from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
 from oracle.models import Model, model_of
@@ -89,9 +91,11 @@ def chunk_tiles(form: Form) -> int:
 
 def product(
     form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
-    *, keeps_c: bool = True, rows: NDArray[np.intp] | None = None,
+    *, keeps_c: bool = True, scales: Scales | None = None, rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
+    if scales is not None:
+        return scaled_product(a, b, c, scales, form.texts["stype"], model.scaled_for(form))
     if not form.a_type.is_float:
         if form.op == "xor":
             # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
@@ -118,8 +122,6 @@ def product(
 
 _CHUNKS_OF_ROWS = 4
 """So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
-Metadata = tuple[NDArray[np.uint32], int]
-"""Metadata of each lane, (tiles, 32), and the sparsity selector."""
 Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]
 """Registers of A, B and C, (tiles, 32, words)."""
 
@@ -159,7 +161,7 @@ def mma_sp(
 
 def multiply_lanes(
     form: Form, a: NDArray[np.uint32], b: NDArray[np.uint32], c: NDArray[np.uint32], *,
-    model: Model, metadata: Metadata | None = None,
+    model: Model, metadata: Metadata | None = None, scaling: Scaling | None = None,
 ) -> NDArray[np.uint32]:  # fmt: skip
     """Do what `mma_sync` and `mma_sp` do, of known form and model, on (tiles, 32, words)."""
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
@@ -171,7 +173,8 @@ def multiply_lanes(
             for name, words in (("a", a), ("b", b), ("c", c))
         )
         chosen = None if metadata is None else (metadata[0][part], metadata[1])
-        multiply_into(result[part], form, left, right, addend, model, scratch, chosen)
+        scales = None if scaling is None else scales_of(form, scaling, part)
+        multiply_into(result[part], form, left, right, addend, model, scratch, chosen, scales)
     return result
 
 
@@ -186,23 +189,33 @@ def parts(form: Form, count: int) -> Iterator[slice]:
 
 def multiply_into(
     d: NDArray[np.uint32], form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
-    model: Model, scratch: Scratch, metadata: Metadata | None,
+    model: Model, scratch: Scratch, metadata: Metadata | None, scales: Scales | None = None,
 ) -> None:  # fmt: skip
     """Write the registers of A x B + C, (tiles, threads, words); C may be overwritten."""
+    made = placed_product(form, a, b, c, model, scratch, metadata, scales)
+    layouts.pack(form, made, d, scratch=scratch)
+
+
+def placed_product(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model, scratch: Scratch,
+    metadata: Metadata | None = None, scales: Scales | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """Return what `product` does, of an A that metadata place, if any; C may become the result."""
     by_rows, rows = metadata is not None and form.a_type.is_float, None
     if metadata is not None and by_rows:
         # Each row of A meets rows of B of its own. A place that is not chosen is no term of the
         # sum: it has no exponent (measured on H200, 2026-11-23).
         a, c = layouts.by_row(a), layouts.by_row(c)
-        if form.a_type.bits == 32:  # metadata without a meaning choose halves of several elements
+        if scales is not None or form.a_type.bits == 32:
+            # Metadata without a meaning choose halves of several elements of tf32.
             b = layouts.met(form, b, *metadata)
+            scales = None if scales is None else layouts.scales_by_row(*scales)
         else:
             rows = layouts.rows_met(form, *metadata).T
     elif metadata is not None:
         a = layouts.expanded(form, a, *metadata)
-    made = product(form, a, b, c, model, scratch, keeps_c=False, rows=rows)
-    made = layouts.of_rows(made, form.shape.m) if by_rows else made
-    layouts.pack(form, made, d, scratch=scratch)
+    made = product(form, a, b, c, model, scratch, keeps_c=False, scales=scales, rows=rows)
+    return layouts.of_rows(made, form.shape.m) if by_rows else made
 
 
 def flat_operands(
@@ -210,6 +223,9 @@ def flat_operands(
     metadata: NDArray[Any] | None = None, selector: int | None = None,
 ) -> tuple[tuple[int, ...], Triple, Metadata | None]:  # fmt: skip
     """Check registers; return leading dimensions, and operands and metadata with one of them."""
+    if form.is_scaled:
+        text = "has scales, which stand in no registers here; `oracle.mma_block_scale` takes it"
+        raise UsageError(f"{form.opcode} {text}")
     given = {"a": a, "b": b, "c": c}
     sizes = {name: (LANES, form.words(name)) for name in given}
     registers: list[layouts.Given] = [(name, given[name], np.uint32, sizes[name]) for name in given]
@@ -221,15 +237,3 @@ def flat_operands(
     if metadata is not None:
         chosen = metadata.reshape(-1, LANES), checked_selector(form, selector)
     return leading, (left, right, addend), chosen
-
-
-def checked_selector(form: Form, selector: object) -> int:
-    """Return a sparsity selector that the ISA defines for a form; else UsageError."""
-    known = lookup.selectors_of(form)
-    whole = isinstance(selector, int | np.integer) and not isinstance(selector, bool)
-    number = int(selector) if whole else -1  # type: ignore[call-overload]
-    if number not in known:
-        text = f"the sparsity selector is {selector!r:.80}; of {form.opcode} it is "
-        text += f"{' or '.join(map(str, known))}, and any other is undefined"
-        raise UsageError(f"{text} (PTX ISA {form.metadata_section})")
-    return int(number)

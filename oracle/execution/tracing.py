@@ -229,7 +229,7 @@ def operands_of(event: Event, at: tuple[int, int]) -> Operands:
     rows: Sequence[int] = range(a.shape[1])
     column_met = b[:, column]
     if form.has_metadata:
-        selector = getattr(event.step, "selector", None) or 0
+        selector = 0 if form.is_scaled else getattr(event.step, "selector", None) or 0
         metadata = event.inputs["e"][None, :, 0]
         rows = rows_met(form, metadata, selector)[0, row].tolist()
         column_met = b[rows, column]
@@ -263,7 +263,7 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
                 terms=[term(k)], before=before, adds=adds, addend=f64, after=after, total=f64
             )
             before, adds = after, "the sum so far"
-    elif model.scalar_for(form) is not None:
+    elif form.is_scaled or model.scalar_for(form) is not None:
         yield whole(terms=[*map(term, range(len(a_bits)))])
     else:
         dot = model.dot_for(form)

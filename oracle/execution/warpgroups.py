@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.products import Metadata, checked_selector, multiply_into, parts
+from oracle.execution.chosen import Metadata, checked_selector
+from oracle.execution.products import multiply_into, parts
 from oracle.isa import lookup
 from oracle.isa.forms import Form
 from oracle.isa.targets import split_compiler

@@ -22,7 +22,7 @@ class FormatKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One element format; floats are IEEE 754-like, e4m3 without infinity and with one NaN."""
+    """One element format; floats are IEEE 754-like, narrow ones without infinity or NaN."""
 
     name: str
     """Spelling of the type qualifier, without the dot."""
@@ -32,6 +32,8 @@ class Format:
     exponent_bits: int = 0
     fraction_bits: int = 0
     """Width of the stored fraction that takes part in arithmetic; 0 unless a float."""
+    padding: int = 0
+    """High-order bits of its place above the sign, which mean nothing (9.7.14.5.14, containers)."""
     raw: str
     """NumPy dtype that holds one element's raw bit pattern at the Python interface."""
 
@@ -50,8 +52,13 @@ class Format:
 
     @property
     def has_infinity(self) -> bool:
-        """Whether a float has infinities; else its largest exponent has numbers and one NaN."""
-        return self.name != "e4m3"
+        """Whether a float has infinities; else its largest exponent has numbers."""
+        return self.has_nan and self.name != "e4m3"
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether a float has NaNs; e4m3 has one behind its numbers (OCP MX 1.0, 5.3)."""
+        return self.padding == 0 and self.bits >= 8
 
     @property
     def one(self) -> int:
@@ -61,33 +68,37 @@ class Format:
     @property
     def infinity(self) -> int:
         """Pattern of an exponent field of ones: of infinity, where there is one."""
-        return ((1 << self.exponent_bits) - 1) << (self.bits - 1 - self.exponent_bits)
+        return (self.magnitude + 1) - (1 << (self.fraction_bits + self.ignored_bits))
 
     @property
     def magnitude(self) -> int:
-        """Pattern of all bits but the sign."""
-        return (1 << (self.bits - 1)) - 1
+        """Pattern of all bits below the sign."""
+        return (1 << (self.bits - 1 - self.padding)) - 1
 
     @property
     def largest(self) -> float:
         """Greatest finite number of a float (of 8 bits: OCP 8-bit Floating Point 1.0, table 1)."""
         if self.has_infinity:
             return (2.0 - 2.0**-self.fraction_bits) * 2.0**self.bias
-        return (2.0 - 2.0 ** (1 - self.fraction_bits)) * 2.0 ** (self.bias + 1)
+        return (2.0 - 2.0 ** (self.has_nan - self.fraction_bits)) * 2.0 ** (self.bias + 1)
 
     @property
     def ignored_bits(self) -> int:
-        """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
+        """Low-order bits of the word that the arithmetic ignores: 13 for tf32, 2 for e2m1."""
         if not self.is_float:
             return 0
-        return self.bits - 1 - self.exponent_bits - self.fraction_bits
+        return self.bits - 1 - self.padding - self.exponent_bits - self.fraction_bits
 
 
 # Of the library's arrays (docs/library.md); s4 and u4 travel one value per byte.
 _FLOATS = {  # bits, those of the exponent and of the fraction
     "f16": (16, 5, 10), "bf16": (16, 8, 7), "tf32": (32, 8, 10), "f32": (32, 8, 23),
-    "f64": (64, 11, 52), "e4m3": (8, 4, 3), "e5m2": (8, 5, 2),
+    "f64": (64, 11, 52), "e4m3": (8, 4, 3), "e5m2": (8, 5, 2), "e3m2": (8, 3, 2),
+    "e2m3": (8, 2, 3), "e2m1": (8, 2, 1), "e2m1b4": (4, 2, 1),
 }  # fmt: skip
+_PADDED = 2
+"""Bits above e3m2, e2m3 and e2m1 in containers of 8 bits; below e2m1 there are as many
+(9.7.14.5.14). Of `.kind::mxf4` and `.kind::mxf4nvf4`, two e2m1 share a byte: e2m1b4."""
 _OTHERS = {
     "s8": (FormatKind.SIGNED, 8, "int8"), "u8": (FormatKind.UNSIGNED, 8, "uint8"),
     "s4": (FormatKind.SIGNED, 4, "int8"), "u4": (FormatKind.UNSIGNED, 4, "uint8"),
@@ -95,8 +106,9 @@ _OTHERS = {
 }  # fmt: skip
 FORMATS: dict[str, Format] = {
     name: Format(
-        name=name, kind=FormatKind.FLOAT, bits=bits, raw=f"uint{bits}", exponent_bits=exponent,
-        fraction_bits=fraction,
+        name=name, kind=FormatKind.FLOAT, bits=bits, raw=f"uint{max(8, bits)}",
+        exponent_bits=exponent, fraction_bits=fraction,
+        padding=_PADDED if bits == 8 and exponent + fraction < 7 else 0,
     )
     for name, (bits, exponent, fraction) in _FLOATS.items()
 } | {
@@ -217,6 +229,10 @@ _KINDS = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
     "btype": "type", "ctype": "type",
 }  # fmt: skip
+_PACKED = ("kind::mxf4", "kind::mxf4nvf4")
+"""Kinds of multiplications whose e2m1 need no container (9.7.14.5.14)."""
+_SCALE_VECTORS = {"": 1, "kind::mxf4": 2}
+"""`.scale_vec` where it is left out: 1X, and of mxf4 2X (9.7.14.5.14)."""
 
 
 def kind_of(slot: str) -> str:
@@ -292,8 +308,15 @@ class Form:
         slots = tuple(Slot(name, texts.get(name, text)) for name, text in self.slots)
         return replace(self, slots=slots)
 
-    is_product, has_metadata = map(_has_operand, "de")
-    """Whether it multiplies matrices; whether half of A is stored and metadata place it."""
+    is_product, has_metadata, is_scaled = map(_has_operand, ("d", "e", "sa"))
+    """Whether it multiplies matrices; whether half of A is stored and metadata place it; whether
+    blocks of A and B have scales (9.7.14.3)."""
+
+    @cached_property
+    def scales(self) -> int:
+        """Scales of each row of A, and of each column of B: `.scale_vec` (9.7.14.3, table 35)."""
+        text = self.texts.get("scale_vec", "")
+        return int(text[-2]) if text else _SCALE_VECTORS.get(self.texts["kind"], 1)
 
     @property
     def metadata_section(self) -> str:
@@ -340,6 +363,8 @@ class Form:
             # The C of a warpgroup is D as it was before (9.7.15.5.2).
             texts = {"ctype": self.texts["dtype"], **self.texts}
             types = {name: texts[f"{name}type"] or "f16" for name in "dabc"}
+            if texts.get("kind") in _PACKED:
+                types |= {name: f"{types[name]}b4" for name in "ab" if types[name] == "e2m1"}
             found = {
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])
                 for name, type_ in types.items()
@@ -391,7 +416,9 @@ class Form:
             for name, matrix in self.matrices.items()
             if self.warps == 1 or name in "da"
         }
-        return found | {"e": Vector(registers=1)} if self.has_metadata else found
+        return found | {
+            name: Vector(registers=1) for name in ("e", "sa", "sb") if name in self.operands
+        }
 
     def words(self, operand: str) -> int:
         """Return the registers of an operand in words of 32 bits; f64 has two for each."""

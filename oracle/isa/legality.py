@@ -38,6 +38,7 @@ class Rule(StrEnum):
     STRIDE_BELOW_DEFAULT = "stride below default"
     ALIGNMENT = "alignment"
     SELECTOR = "sparsity selector"
+    SCALE_IDS = "selectors of scales"
     CONSTANT = "constant operand"
     DEPRECATED = "deprecated"
     PRECISION = "precision"
@@ -104,9 +105,6 @@ def _blank(match: re.Match[str]) -> str:
 
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
-
-_UNJUDGED = re.compile(r"\.(?:kind::\w+|block_scale|scale_vec::\w+)(?=\.|\Z)", re.ASCII)
-"""Multiplications with scaled blocks and other narrow types (9.7.14.5.14, .6.3, PTX 8.7)."""
 
 
 Key = tuple[str, ...]
@@ -342,10 +340,7 @@ def _beside(text: str, head: re.Match[str] | None) -> Reason | None:
         what, section = f"{text!r} is a brace", _SYNTAX
     elif _LABELS.fullmatch(text):
         what, section = f"{text[:80]!r} is a label", _SYNTAX
-    elif head is not None and (
-        head[1].split(".")[0] in lookup.OTHERS
-        or (head[1].startswith("mma.") and _UNJUDGED.search(head[1].removeprefix("mma")))
-    ):
+    elif head is not None and head[1].split(".")[0] in lookup.OTHERS:
         what, section = f"{head[1][:80]!r} is an instruction", "4.3.2"
     else:
         return None
@@ -365,7 +360,7 @@ def _explain(instruction: str, module: Module) -> Explanation:
     resolution, reasons, remarks = _judge_opcode(match[1], module)
     form, undefined = resolution.form, list[Reason]()
     if resolution.row is not None:
-        wrong, undefined = _judge_operands(resolution, resolution.row, text[match.end() :])
+        wrong, undefined = _judge_operands(resolution, match[1], text[match.end() :])
         reasons = (*reasons, *wrong)
     if reasons:
         return Explanation(instruction, Verdict.ILLEGAL, reasons, (), form)
@@ -424,17 +419,22 @@ def _judge_opcode(
 
 
 def _judge_operands(
-    resolution: Resolution, row: lookup.Instruction, text: str
+    resolution: Resolution, opcode: str, text: str
 ) -> tuple[list[Reason], list[Reason]]:
-    section, operands = row.section, _split(text)
+    assert resolution.row is not None
+    row, operands = resolution.row, _split(text)
+    section = row.section
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    # Which operands there are, the types may say.
-    if row.limited and not resolution.candidates:
-        return [], []
     known = [lookup.kinds_written(form.operands, operands) for form in resolution.candidates]
+    if not known:
+        # Which operands there are, the types of a warpgroup's multiplication may say.
+        if row.limited and row.warps > 1:
+            return [], []
+        has_scales = "block_scale" if ".block_scale" in opcode else ""
+        known = [row.form({"block_scale": has_scales}).operands]
     fitting = (kinds for kinds in known if len(kinds) == len(operands))
-    kinds = next(fitting, known[0] if known else row.operands)
+    kinds = next(fitting, known[0])
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -500,6 +500,14 @@ def _faults(
             if value is None or not 0 <= value <= 3:
                 text = f"the sparsity selector {operand!r} is no integer constant from 0 to 3"
                 yield Reason(text, section, Rule.SELECTOR)
+        case "ids_a" | "ids_b":
+            # "unsigned 16-bit integer values" (9.7.14.5.14); in registers they are not seen here
+            ids = [one.strip(_SPACES) for one in operand.strip("{}").split(",")]
+            numbers = [_integer(one) for one in ids if not _REGISTER.fullmatch(one)]
+            right = all(one is not None and 0 <= one < 1 << 16 for one in numbers)
+            if not (operand.startswith("{") and len(ids) == 2 and right):
+                text = f"the selectors of scales {operand!r} are no {{byte-id, thread-id}}, "
+                yield Reason(f"{text}unsigned integers of 16 bits", section, Rule.SCALE_IDS)
         case "scale-d":
             # "the input predicate argument scale-d" (9.7.15.5.2); its examples have 1 there.
             inner = operand.removeprefix("!").lstrip(_SPACES)
@@ -516,7 +524,9 @@ def _faults(
                 allowed = " or ".join(map(str, lookup.IMMEDIATES[kind]))
                 text = f"{kind} is {operand!r:.80}; it is {allowed}"
                 yield Reason(text, section, Rule.CONSTANT)
-        case "to" | "from" | "e" | "a-desc" | "b-desc":
+        case "to" | "from" | "e" | "sa" | "sb" | "a-desc" | "b-desc":
+            if kind[0] == "s":  # ptxas takes it as a vector of one register, too (2026-11-29)
+                is_register = _REGISTER.fullmatch(operand.strip("{}" + _SPACES)) is not None
             if not is_register:
                 yield Reason(f"{operand!r} is not the name of a register", section, Rule.REGISTER)
         case _ if not (operand.startswith("{") and operand.endswith("}")):
@@ -573,6 +583,15 @@ def _undefined(form: Form, operands: dict[str, str]) -> Iterator[Reason]:
                 f".{form.a_type.name}; it is {' or '.join(map(str, known))}"
             )
             yield Reason(text, form.metadata_section, Rule.SELECTOR)
+    for kind, threads in (("ids_a", lookup.THREADS_A), ("ids_b", lookup.THREADS_B)):
+        if kind in operands:
+            ids = (_integer(one.strip(_SPACES)) for one in operands[kind].strip("{}").split(","))
+            allowed = (lookup.byte_ids(form), threads)
+            for name, one, known in zip(("byte", "thread"), ids, allowed, strict=True):
+                if one is not None and one not in known:
+                    text = f"{name}-id-{kind[-1]} {one} is undefined with .scale_vec::"
+                    text += f"{form.scales}X; it is {' or '.join(map(str, known))}"
+                    yield Reason(text, lookup.BLOCK_SCALING, Rule.SCALE_IDS)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

@@ -84,6 +84,8 @@ class IsaNote:
     """Whether it asks for an architecture- or family-specific target of 9.7.14.5.15."""
     also: str = ""
     """A target that a note of these asks for besides."""
+    suffix: str = ""
+    """The suffix that its specific targets have to have, where not every one does."""
     only: str = ""
     """The one target that it asks for, where no other has what it is about."""
 
@@ -97,7 +99,8 @@ def _refusal(note: IsaNote, module: Module) -> str | None:
         return f"{note.text} The target here is {target.name}."
     if note.only not in ("", target.name):
         return f"{note.text} The target here is {target.name}."
-    if note.specific and target.name != note.also and not _has_specific_shapes(module):
+    specific = _has_specific_shapes(module) and note.suffix in ("", target.suffix)
+    if note.specific and target.name != note.also and not specific:
         return f"{note.text} Here: {target.name} and PTX ISA version {version}."
     return None
 
@@ -144,10 +147,11 @@ class Instruction:
     lengths: str = ""
     """Section that says how many registers its vectors have, if another does."""
     operands: tuple[str, ...]
-    """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e" a
-    register, "selector" and "groups" constants, and those of `IMMEDIATES`; "a-desc" and "b-desc" a
-    register with a matrix descriptor, or "a" in place of the first (`with_registers`); "scale-d"
-    a predicate or constant; every other is a vector of registers. The first is written."""
+    """Kinds in the order of the syntax: "p" an address, "stride" optional, "to", "from", "e", "sa",
+    "sb" a register, "selector" and "groups" constants, "ids_a" and "ids_b" two, and those of
+    `IMMEDIATES`; "a-desc" and "b-desc" a register with a matrix descriptor, or "a" in place of the
+    first (`with_registers`); "scale-d" a predicate or constant; every other is a vector of
+    registers. The first is written."""
     limited: tuple[tuple[str, str], ...] = ()
     """Operands, by kind, that only some forms have, and which (`describes`)."""
     warps: int = 1
@@ -270,13 +274,16 @@ LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
 STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
-MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
+MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.texts["kind"])
+"""Of mma those without `.kind`."""
 SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
 """Shapes of wmma by name."""
 FORMS: tuple[Form, ...] = tuple(
     form for row in INSTRUCTIONS.values() for form in row.forms if row.warps == 1
 )
 """Of one warp."""
+NARROW_FORMS = tuple(form for form in FORMS if form.texts.get("kind"))
+"""Multiplications with `.kind`: of narrow floats, and of blocks with scales."""
 ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
     (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
 }
@@ -342,7 +349,7 @@ def forms_by_opcode() -> dict[str, Form]:
     return table
 
 
-_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "popc": "op"}
+_TOGETHER = {"dst_fmt": "type", "src_fmt": "type", "stype": "type", "popc": "op"}
 """Slots whose qualifiers keep the order that they have among others."""
 _Spelling = tuple[tuple[str, ...], ...]
 """What stands in slots of each kind, in its order; the kinds in alphabetical order."""
@@ -447,7 +454,7 @@ def chunks_of(form: Form) -> tuple[int, ...]:
         return ()
     if form.a_type.name == "tf32":
         return 0b0100, 0b1110  # of the halves of a word
-    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits == 8):
+    if form.mnemonic != "mma.sp" or (form.a_type.is_float and form.a_type.bits <= 8):
         return _ORDERED
     return tuple(pair for pair in range(16) if pair >> 2 != pair & 3)
 
@@ -464,9 +471,63 @@ def metadata_lanes(form: Form) -> int:
     return form.shape.m * units * 2 // (form.threads // 4 * 32)
 
 
+BLOCK_SCALING = "9.7.14.3"
+"""Section on scales and their selectors."""
+
+
+class ScaleIds(NamedTuple):
+    """Which byte of the scales' registers, and which lanes of each four, hold scales (9.7.14.3)."""
+
+    byte_a: int
+    thread_a: int
+    byte_b: int
+    thread_b: int
+
+
+THREADS_A, THREADS_B = range(2), range(4)
+"""Values of thread-id-a (of pairs of lanes) and thread-id-b (9.7.14.3, table 37)."""
+
+
+def byte_ids(form: Form) -> Sequence[int]:
+    """Return the values of byte-id-a and byte-id-b (9.7.14.3, table 37)."""
+    return range(0, 4, form.scales)
+
+
+def scale_ids(form: Form, selector: int) -> ScaleIds:
+    """Return what a selector of `selectors_of` stands for, of a form with scales."""
+    found = []
+    for known in (THREADS_B, byte_ids(form), THREADS_A, byte_ids(form)):
+        selector, at = divmod(selector, len(known))
+        found.append(known[at])
+    return ScaleIds(*found[::-1])
+
+
 def selectors_of(form: Form) -> Sequence[int]:
-    """Return the selectors that the ISA defines for a form (it takes 0 to 3, 9.7.14.6.3); or ()."""
+    """Return numbers for what the ISA lets constants of a form choose; () where it has none.
+
+    That is the sparsity selector (9.7.14.6.3), or the `scale_ids`; with scales the former is 0.
+    """
+    if form.is_scaled:
+        return range(len(THREADS_A) * len(THREADS_B) * len(byte_ids(form)) ** 2)
     return range(4 // metadata_lanes(form)) if form.has_metadata else ()
+
+
+def selector_of(form: Form, ids: ScaleIds) -> int | None:
+    """Return the number for which `scale_ids` returns these; None if the ISA defines none."""
+    return next((one for one in selectors_of(form) if scale_ids(form, one) == ids), None)
+
+
+def ptx_operands(form: Form, vectors: Sequence[str], selector: int | None) -> list[str]:
+    """Return the operands of a multiplication as PTX has them, of its vectors in order."""
+    texts = dict(zip(form.vectors, vectors, strict=True))
+    texts |= {name: texts[name].strip("{}") for name in ("e", "sa", "sb") if name in texts}
+    if form.is_scaled:
+        ids = scale_ids(form, selector or 0)
+        texts |= {"ids_a": f"{{{ids.byte_a}, {ids.thread_a}}}", "selector": "0"}
+        texts |= {"ids_b": f"{{{ids.byte_b}, {ids.thread_b}}}"}
+    elif selector is not None:
+        texts["selector"] = f"{selector}"
+    return [texts[kind] for kind in form.operands]
 
 
 def index_bit(form: Form, selector: int, row: int, unit: int) -> int:

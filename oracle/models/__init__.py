@@ -9,7 +9,7 @@ H200
     0 differing outputs of several million.
 MMA-Sim
     `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`; of m8n8k4 from
-    sm_80 on it has none.
+    sm_80 on it has none; of scaled blocks (`st_fdpa`, `gst_fdpa`) those of sm_120.
 MATLAB-tensor-core
     Dot products recorded by Khattak and Mikaitis on V100, A100, A2, Ada, L40S, H100, H200 and
     B200 (commit b12b5a7, 2026-08): tests/data/gpu_dot_products.npz. They check the kept bits and
@@ -32,6 +32,7 @@ from oracle.models.figures import Figure as Figure
 from oracle.models.figures import Model as Model
 from oracle.models.figures import NanRule as NanRule
 from oracle.models.figures import ScalarDot as ScalarDot
+from oracle.models.figures import ScaledDot as ScaledDot
 from oracle.models.figures import TruncatedDot as TruncatedDot
 from oracle.models.figures import Unit as Unit
 from oracle.models.figures import figures_in as figures_in

@@ -189,7 +189,7 @@ class TruncatedDot(DotUnit):
     def multiplicand(self) -> str:
         """Format in which A and B are multiplied; those of 8 bits are unpacked to f16."""
         name = self.types.split(".")[1]
-        return "f16" if format_named(name).bits == 8 else name
+        return "f16" if format_named(name).bits <= 8 else name
 
     @cached_property
     def accumulator_format(self) -> Format:
@@ -242,6 +242,22 @@ class ScalarDot(DotUnit):
 
     order: Annotated[Figure[str], _words("serial", "pairs")]
     """"serial": products with rising k, then C. "pairs": C, the first pair's sum, the last's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledDot(DotUnit):
+    """A truncated fused dot product of scaled blocks, into f32: see `oracle.arithmetic.scaled`."""
+
+    group: Annotated[Figure[int], Allowed(least=1, most=64)]
+    """Neighbouring products whose exact sum, times its scales, is one term."""
+    aligned: Annotated[Figure[str], _words("products", "scales")]
+    """Exponent of a term: that of its scales, "products": and of its largest product."""
+    fraction_bits: Annotated[Figure[int], Allowed(least=8, most=40)]
+    """Bits kept below the binary point at the largest exponent among all terms and C."""
+    zero_exponent: Annotated[Figure[int], Allowed(least=-300, most=300)]
+    """Exponent of a C of zero, and of a term all of whose products, or one of whose scales, are."""
+    rounding: Rounding
+    nan: Annotated[Figure[int], Allowed(most=0xFFFF_FFFF, hexadecimal=True)]
 
 
 @dataclass(frozen=True)
@@ -307,6 +323,7 @@ class Model:
     """The release of the compiler whose code is meant; None: the newest that figures are of."""
     dots: tuple[TruncatedDot, ...]
     scalars: tuple[ScalarDot, ...] = ()
+    scaled: tuple[ScaledDot, ...] = ()
     doubles: DoubleChain | None
     exact: ExactSum
 
@@ -314,7 +331,7 @@ class Model:
     def digest(self) -> str:
         """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
         rows = []
-        for row in (*self.dots, *self.scalars):
+        for row in (*self.dots, *self.scalars, *self.scaled):
             compilers, values = releases_text(row.compilers), values_in(row)
             rows.append((row.instruction, row.types, row.shapes, compilers, *values.items()))
         doubles = None if self.doubles is None else tuple(values_in(self.doubles).items())
@@ -330,12 +347,12 @@ class Model:
     def units(self) -> Iterator[Unit]:
         """All units."""
         doubles = () if self.doubles is None else (self.doubles,)
-        yield from (*self.dots, *self.scalars, *doubles, self.exact)
+        yield from (*self.dots, *self.scalars, *self.scaled, *doubles, self.exact)
 
     @property
     def confidence(self) -> Confidence:
         """Least sure of the figures that decide results; the choice among f64 NaNs has its own."""
-        dots: tuple[DotUnit, ...] = (*self.dots, *self.scalars)
+        dots: tuple[DotUnit, ...] = (*self.dots, *self.scalars, *self.scaled)
         newest = self.compiler or max(
             (row.compilers.first for row in dots if row.compilers), default=None
         )
@@ -358,6 +375,8 @@ class Model:
             return {exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
             return figures_in(self.double_chain)
+        if form.is_scaled:
+            return figures_in(self.scaled_for(form))
         return figures_in(self.scalar_for(form) or self.dot_for(form))
 
     def confidence_for(self, form: Form) -> Confidence:
@@ -395,7 +414,11 @@ class Model:
 
     def find_dot(self, form: Form) -> TruncatedDot | None:
         """Return what `dot_for` does, or None where the model has nothing."""
-        return self._serving(self.dots, form)
+        return None if form.is_scaled else self._serving(self.dots, form)
+
+    def scaled_for(self, form: Form) -> ScaledDot:
+        """Return the figures of a form with scaled blocks, or raise UsageError."""
+        return self._known(self._serving(self.scaled, form), form.opcode)
 
     def expansion_of(self, form: Form) -> str:
         """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
@@ -403,7 +426,9 @@ class Model:
         Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
         what this one does lies within the bounds of the ISA, and no more is known.
         """
-        row = self.find_dot(form) or self.scalar_for(form)
+        row: DotUnit | None = self.find_dot(form) or self.scalar_for(form)
+        if form.is_scaled:
+            row = self._serving(self.scaled, form)
         if row is None or row.compilers is None:
             return "all"
         is_known = self.compiler is None or is_among(self.compiler, row.compilers)

@@ -13,6 +13,7 @@
     ...
 
     [[scalar]]                         # f16 where there is no unit: oracle.models.ScalarDot
+    [[scaled]]                         # scaled blocks: oracle.models.ScaledDot
     [double]                           # f64: oracle.models.DoubleChain
     [exact]                            # integers and single bits: oracle.models.ExactSum
 
@@ -106,6 +107,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
             model,
             dots=tuple(map(inferred, model.dots)),
             scalars=tuple(map(inferred, model.scalars)),
+            scaled=tuple(map(inferred, model.scaled)),
             doubles=model.doubles and inferred(model.doubles),
             exact=inferred(model.exact),
         )
@@ -160,6 +162,13 @@ def parse_model(text: str | bytes, name: str) -> Model:
         raise UsageError(f"the model {name}, {error}") from None
 
 
+_KINDS = {
+    "dot": TruncatedDot,
+    "scalar": figures.ScalarDot,
+    "scaled": figures.ScaledDot,
+    "double": figures.DoubleChain,
+    "exact": figures.ExactSum,
+}
 _TOP = "at the top"
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
@@ -185,17 +194,19 @@ def _said(allowed: Allowed) -> str:
 
 
 def _model(top: Table, name: str) -> Model:
-    _known(top, ("target", "confidence", "source", "dot", "scalar", "double", "exact"), _TOP)
+    _known(top, ("target", "confidence", "source", *_KINDS), _TOP)
     target = top.get("target")
     _need(isinstance(target, str), _TOP, f"target is {target!r}; give a text")
     parse_target(str(target))
     dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(figures.ScalarDot, top, "scalar")]
+    scaled = [*_dots(figures.ScaledDot, top, "scaled")]
     for dot in dots:
         _check_dot(dot, f"[[dot]] ({dot.types})")
     served: dict[str, list[figures.DotUnit]] = {}
-    for unit in (*dots, *scalars):
+    for unit in (*dots, *scalars, *scaled):
+        of = f"{unit.instruction} {'scaled ' * isinstance(unit, figures.ScaledDot)}{unit.types}"
         for shape in unit.shapes or ("",):
-            served.setdefault(f"{unit.instruction} {unit.types} {shape}".rstrip(), []).append(unit)
+            served.setdefault(f"{of} {shape}".rstrip(), []).append(unit)
     for words, units in served.items():
         for one, other in combinations([unit.compilers for unit in units], 2):
             # None is all compilers.
@@ -204,6 +215,7 @@ def _model(top: Table, name: str) -> Model:
             _need(apart, f"[[dot]] of {words}", text)
     return Model(
         target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
+        scaled=tuple(scaled),
         doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
         exact=_unit(figures.ExactSum, _subtable(top, "exact"), top, "[exact]", {}),
     )  # fmt: skip
@@ -265,7 +277,7 @@ def _check_dot(dot: TruncatedDot, where: str) -> None:
     both = accumulator == "f16" and "f32" in (dot.c_type, d_type)
     _need(not both, where, 'accumulator is "f16", and C or D is f32; give "f32"')
     is_added = dot.addend.value == "last" or dot.sums is not None
-    are_bytes = FORMATS[dot.types.split(".")[1]].bits == 8
+    are_bytes = FORMATS[dot.types.split(".")[1]].bits <= 8
     # Whether a figure may be there, and why it has to be, if it has.
     rows = {
         "addition": (is_added, 'addend is "last", or sums is "separate"'),
@@ -334,7 +346,9 @@ def _figure(given: object, tables: tuple[Table, ...], where: str, name: str) -> 
 
 
 def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
-    for key, rows in (("dot", model.dots), ("scalar", model.scalars)):
+    found = {"dot": model.dots, "scalar": model.scalars, "scaled": model.scaled}
+    rows: tuple[figures.DotUnit, ...]
+    for key, rows in found.items():
         for row in rows:
             own = {"instruction": row.instruction, "types": [row.types], "shapes": [*row.shapes]}
             yield key, row, {**own, "compilers": figures.releases_text(row.compilers)}
@@ -384,12 +398,6 @@ def model_json(model: Model) -> str:
     return json.dumps(tomllib.loads(model_text(model)), indent=2, ensure_ascii=False) + "\n"
 
 
-_KINDS = {
-    "dot": TruncatedDot,
-    "scalar": figures.ScalarDot,
-    "double": figures.DoubleChain,
-    "exact": figures.ExactSum,
-}
 _TEXTS = ("instruction", "types", "shapes", "compilers")
 _C_TYPES: Mapping[str, Callable[[Any], str]] = {
     "const char *": lambda value: json.dumps(
@@ -403,7 +411,7 @@ _C_TYPES: Mapping[str, Callable[[Any], str]] = {
 def _c_fields(key: str) -> dict[str, str]:
     """Return the C type of each field of a unit of a kind."""
     text, bits, number = _C_TYPES
-    others = {"dot": _TEXTS, "scalar": _TEXTS, "double": ("nan_order",), "exact": ()}[key]
+    others = {"double": ("nan_order",), "exact": ()}.get(key, _TEXTS)
     found = dict.fromkeys((*others, "confidence", "source"), text)
     kind: Any = _KINDS[key]
     for name, allowed in {**figures.allowed_of(kind), **(_NANS if key == "double" else {})}.items():

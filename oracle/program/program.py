@@ -315,8 +315,8 @@ def _check_step(state: _State, step: Step) -> _State:
         case AsyncProduct() | WarpgroupSync():
             pass  # no program of one warp has them
         case Op():
-            if step.selector is not None:
-                _check_metadata(state, step, step.selector)
+            if step.form.has_metadata:
+                _check_metadata(state, step, step.selector or 0)
             _check_uses(state, step, step.form.section)
             if accesses_matrix(step):
                 _check_tile(state, step)
@@ -384,10 +384,10 @@ def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) ->
     """Check the selector, and metadata that are one number in every lane."""
     form, known = step.form, selectors_of(step.form)
     of = f"of {form.mnemonic} {form.shape.name} with .{form.a_type.name}"
-    if selector not in known:
+    if selector not in known:  # with scales a step has no other than those of the ISA
         text = f"the sparsity selector is {selector}; {of} it is {' or '.join(map(str, known))}"
         _report(state, Breach.SELECTOR, form.metadata_section, text)
-    cell = state.registers.get(step.uses[-1].registers[0])
+    cell = state.registers.get(next(use.registers[0] for use in step.uses if use.field == "e"))
     if cell is None or cell.constant is None:
         return
     pairs = {cell.constant >> bit & 15 for bit in range(0, 32, 4)}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, WARPGROUP, Form, Matrix
+from oracle.isa.lookup import scale_ids, selectors_of
 from oracle.layouts import Tile
 from oracle.program.lane_code import LaneCode, Statement, run_lanes
 from oracle.program.operands import (
@@ -114,7 +115,8 @@ class Op(StepBase, Generic[M]):
     count: int = 1
     """Registers of each operand, where the instruction is done for one after the other."""
     selector: int | None = None
-    """Which lanes' metadata count, 0 to 3; None of a form without this operand."""
+    """Which lanes' metadata or scales count, a number of `oracle.isa.lookup.selectors_of`; None of
+    a form without this operand."""
 
     @staticmethod
     def of(form: Form, **given: Any) -> Op[Any]:
@@ -156,11 +158,13 @@ class Op(StepBase, Generic[M]):
                 made, unknown = run_lanes(address_code(memory), np.zeros((1, LANES, 0), np.uint32))
                 same = not unknown.any() and tuple(made[0, :, 0].tolist()) == given
                 check(same, "code of lanes computes other addresses of rows than those given")
-        has_selector = "selector" in self.form.operands
-        text = f"{mnemonic} {'lacks its sparsity' if has_selector else 'has no'} selector"
+        has_selector = self.form.has_metadata or self.form.is_scaled
+        what = "selector of scales" if self.form.is_scaled else "sparsity selector"
+        text = f"{mnemonic} {f'lacks its {what}' if has_selector else 'has no selector'}"
         check(has_selector == (self.selector is not None), text)
         # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
-        check_range(self.selector or 0, 0, 3, "sparsity selector")
+        most = len(selectors_of(self.form)) - 1 if self.form.is_scaled else 3
+        check_range(self.selector or 0, 0, most, what)
         if self.address is not None:
             text = f"{mnemonic} loads nothing, so that no destination holds its address"
             check(self.form.is_load, text)
@@ -250,8 +254,14 @@ class Op(StepBase, Generic[M]):
         form, memory, named = self.form, self.memory, self.operands[0]
         if form.is_product:
             text = "{d} = {a} x {b} + {c}".format(**self.names)
-            if self.selector is not None:
-                text += f", a placed by {self.names['e']}, selector {self.selector}"
+            if form.is_scaled:
+                ids = scale_ids(form, self.selector or 0)
+                text += f", a scaled by {self.names['sa']} at byte {ids.byte_a} of lanes "
+                text += f"{2 * ids.thread_a} and {2 * ids.thread_a + 1} of 4, b by "
+                text += f"{self.names['sb']} at byte {ids.byte_b} of lane {ids.thread_b} of 4"
+            if form.has_metadata:
+                text += f", a placed by {self.names['e']}"
+                text += "" if form.is_scaled else f", selector {self.selector}"
         elif isinstance(memory, Lines):
             matrix, stride = form.matrix(), "default" if memory.stride is None else memory.stride
             text = f"load {named} =" if form.is_load else f"store {named} to"
@@ -309,7 +319,7 @@ Product = Op[None]
 
 def product_of(form: Form) -> Product:
     """Return a multiplication whose operands are called as on the page, with selector 0."""
-    constants = {name: 0 for name in form.operands if name == "selector"}
+    constants = {"selector": 0} if form.has_metadata or form.is_scaled else {}
     return Op.of(form, **{name: name for name in form.vectors}, **constants)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, assert_never
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Format, replicated
+from oracle.isa.lookup import ptx_operands
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -293,9 +294,7 @@ class Body:
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
-            if step.selector is not None:
-                vectors[-1:] = [vectors[-1].strip("{}"), f"{step.selector}"]
-            self.add(f"{opcode} {', '.join(vectors)}")
+            self.add(f"{opcode} {', '.join(ptx_operands(step.form, vectors, step.selector))}")
             return
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")

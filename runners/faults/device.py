@@ -23,6 +23,7 @@ from runners.simulated.silicon import (
     IntegerUnit,
     QuadUnit,
     RowUnit,
+    ScaledUnit,
     SparseUnit,
     TransferUnit,
     Unit,
@@ -508,9 +509,43 @@ _SPARSE_REGISTERS = (
          "mma.sp writes half of D before it has read what its other half needs"),
 )  # fmt: skip
 
+# Narrow floats and blocks with scales, of mma and mma.sp.
+_narrow = partial(_unit, guilty=("mma",))
+_SCALED = r"^mma.*\.block_scale"
+_FEW_SCALES = r"^mma.*\.block_scale(?!.*::4X)"
+
+_SCALES = (
+    _narrow("scale-byte-ignored", _FEW_SCALES, ScaledUnit, _with(first_byte=True),
+            "mma with .block_scale takes scales from byte 0 whatever its byte-id is"),
+    _narrow("scale-lanes-ignored", _SCALED, ScaledUnit, _with(first_lanes=True),
+            "mma with .block_scale takes scales from the lanes that thread-id 0 names"),
+    _narrow("scale-of-next-block", r"^mma.*\.kind::mxf4.*\.block_scale", ScaledUnit,
+            _with(next_block=True), "mma gives every block of A and B the scale of the next one"),
+    _narrow("scale-of-other-row", _SCALED, ScaledUnit, _with(next_row=True),
+            "mma gives rows 0 to 7 of A the scales of rows 8 to 15, and the other way"),
+    _narrow("scale-of-b-ignored", _SCALED, ScaledUnit, _with(ignored=True),
+            "mma with .block_scale takes 1 for every scale of B"),
+    _narrow("scale-ue4m3-as-ue8m0", r"^mma.*\.ue4m3$", ScaledUnit, _with(as_powers=True),
+            "mma reads scales of ue4m3 as those of ue8m0"),
+    _narrow("scale-nan-lost", _SCALED, ScaledUnit, _with(quiet_nan=True),
+            "mma takes the NaN of a scale for a number"),
+    _narrow("scale-subnormal-flushed", _SCALED, ScaledUnit, _with(flushed_scales=True),
+            "mma takes the least scales, subnormal ones of ue4m3, for zero"),
+    _narrow("scaled-alignment-one-bit-less", _SCALED, ScaledUnit,
+            _with(fraction=lambda old: old - 1),
+            "mma with .block_scale keeps one bit less below the largest exponent"),
+    _narrow("scaled-zero-counts-more", _SCALED, ScaledUnit, _with(zero_exponent=0),
+            "mma with .block_scale aligns its sums to zeros as if these were 1"),
+    _narrow("narrow-e2m1-low", r"^mma\.sync.*\.kind::(?:mx)?f8f6f4.*\.e2m1", FragmentUnit,
+            _with(low_in_container=True),
+            "mma.sync takes e2m1 from the low bits of its container, where ldmatrix leaves it"),
+    _narrow("narrow-nibbles-exchanged", r"^mma\.sync.*\.kind::mxf4", FragmentUnit,
+            _with(exchanged_nibbles=True), "mma.sync takes two e2m1 in a byte of A for each other"),
+)  # fmt: skip
+
 DEVICE_FAULTS: tuple[Fault, ...] = (
     *_PRECISION, *_SPECIAL_VALUES, *_DOUBLES, *_COUNTS, *_TRANSFERS, *_WIRES, *_LANE_WIRING,
     *_LANE_ARITHMETIC, *_LANE_MOVES, *_SPARSE_CHOICE, *_SPARSE_ARITHMETIC,
-    *_SPARSE_REGISTERS,
+    *_SPARSE_REGISTERS, *_SCALES,
 )  # fmt: skip
 """Every fault of the device, and of mma.sp those in the text, too."""

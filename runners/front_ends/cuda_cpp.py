@@ -11,10 +11,12 @@ constants of floats go through PTX that a compiler does not look into), overflow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from oracle.isa.forms import Form, Matrix, replicated
+from oracle.isa.lookup import ptx_operands
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
@@ -203,12 +205,13 @@ class CudaCppWriter(NamedStepWriter):
 
     def asm(
         self, opcode: str, operands: Sequence[Use | tuple[str, str] | int], *, immediate: int = 0,
-        memory: bool = False,
+        memory: bool = False, arranged: Callable[[list[str]], list[str]] = list,
     ) -> None:  # fmt: skip
         """Append an instruction of inline PTX, which may access `memory`.
 
         Operands: uses of names, in braces if of several registers; (expression, constraint) of
-        inputs, first the address, with `immediate` bytes behind its register; numbers.
+        inputs, first the address, with `immediate` bytes behind its register; numbers. `arranged`:
+        What makes the instruction's operands of their texts.
         """
         texts, outputs, inputs = [], list[str](), list[str]()
         written = [use for use in operands if isinstance(use, Use) and use.written]
@@ -222,8 +225,7 @@ class CudaCppWriter(NamedStepWriter):
                     first = number[operand.written]
                     number[operand.written] += size
                     list_ = ", ".join(f"%{first + index}" for index in range(size))
-                    # Metadata are one register, and no vector.
-                    texts.append(list_ if operand.field == "e" else f"{{{list_}}}")
+                    texts.append(f"{{{list_}}}")
                     part = outputs if operand.written else inputs
                     equals = "=" if operand.written else ""
                     part += [f'"{equals}{letter}"({name}[{i}])' for i in range(size)]
@@ -239,7 +241,7 @@ class CudaCppWriter(NamedStepWriter):
                     texts.append(text)
         clobbered = ' : "memory"' if memory else ""
         self.add(
-            f'asm volatile("{opcode} {", ".join(texts)};" : {", ".join(outputs)} : '
+            f'asm volatile("{opcode} {", ".join(arranged(texts))};" : {", ".join(outputs)} : '
             f"{', '.join(inputs)}{clobbered});"
         )
 
@@ -313,8 +315,8 @@ class CudaCppWriter(NamedStepWriter):
 
     def _multiply(self, step: Product) -> None:
         if self.layouts is None or not step.form.opaque:
-            selector = () if step.selector is None else (step.selector,)
-            self.asm(step.form.opcode, [*step.uses, *selector])
+            arranged = partial(ptx_operands, step.form, selector=step.selector)
+            self.asm(step.form.opcode, step.uses, arranged=arranged)
             return
         form, arguments = step.form, [*map(self.variable, step.uses)]
         if form.op:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from oracle.isa.forms import Form, replicated
+from oracle.isa.lookup import ptx_operands
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
@@ -84,7 +85,7 @@ def multiply_name(form: Form, *, llvm: int) -> str | None:
         parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
         return ".".join(("llvm.nvvm", *parts))
     late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4") or "e" in form.operands
-    if form.rounding or (late and llvm < LATE_SINCE):
+    if form.rounding or form.texts.get("kind") or (late and llvm < LATE_SINCE):
         return None
     if a in ("e4m3", "e5m2"):
         signature = [d, a, b, c]
@@ -481,9 +482,7 @@ class LlvmWriter(NamedStepWriter):
         if name is None:
             counts = [use.holds.registers for use in step.uses]
             vectors = [_vector(sum(counts[:i]), count) for i, count in enumerate(counts)]
-            if step.selector is not None:
-                vectors[-1:] = [vectors[-1].strip("{}"), f"{step.selector}"]
-            text = f"{form.opcode} {', '.join(vectors)};"
+            text = f"{form.opcode} {', '.join(ptx_operands(form, vectors, step.selector))};"
             values = [value for _, value in operands]
             self._keep(d, self._instruction(text, self._result(d), values))
             return

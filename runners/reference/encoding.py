@@ -391,7 +391,7 @@ class _Writer(MemoryWriter):
 
     def _multiply(self, step: Op[Any]) -> None:
         form = step.form
-        if form.a_type.is_float and form.satfinite:
+        if (form.a_type.is_float and form.satfinite) or form.is_scaled:
             raise _unknown(form.opcode)
         uses = {use.field: use for use in step.uses}
         d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")

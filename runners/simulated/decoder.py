@@ -176,9 +176,10 @@ class _Linker:
         ends = [not (step.guard or step.operation or step.goals or step.waits) for step in steps]
         for step in steps:
             # Who goes to an end is gone at once, and not waited for until all others come there.
-            step.goals = tuple(
-                len(steps) if goal < len(steps) and ends[goal] else goal for goal in step.goals
-            )
+            if step.goals:
+                step.goals = tuple(
+                    len(steps) if goal < len(steps) and ends[goal] else goal for goal in step.goals
+                )
         static = self._statics.static(self._local_bytes)
         return DecodedKernel(steps=steps, parameters=tuple(parameters), static=static)
 
@@ -209,13 +210,14 @@ class _Linker:
             if instruction.opcode in CALLS:
                 self._call(operands, (*callers, function.name))
                 continue
-            guard, negated = operands.guard()
-            if guard is not None and barrier(operands) is not None:
-                # Who is told not to, does not wait.
-                skip = self._step(instruction.line, guard=guard, negated=not negated)
-                skip.goals = (len(self._steps) + 1,)
-                guard = None
-            step = self._step(instruction.line, text=instruction.text, guard=guard, negated=negated)
+            step = self._step(instruction.line, text=instruction.text)
+            if instruction.guard is not None:
+                step.guard, step.negated = operands.guard()
+                if barrier(operands) is not None:
+                    # Who is told not to, does not wait.
+                    step.text, step.negated = "", not step.negated
+                    step.goals = (len(self._steps) + 1,)
+                    step = self._step(instruction.line, text=instruction.text)
             if (found := self._decoded(operands)) is not None:
                 step.operation, step.waits, step.members = found
             elif goals := _goals(operands, step, len(body)):

@@ -77,9 +77,31 @@ _E4M3 = np.array(
 ).view(np.uint16)  # fmt: skip
 
 
+# Bits of the fraction and of all but the sign, of floats of 6 and 4 bits, which end in numbers
+# (OCP Microscaling Formats 1.0, 5.3.2 and 5.3.3), and how far a container of 8 bits has them up
+# (PTX ISA 9.7.14.5.14). Two numbers of "packed e2m1" share a byte.
+_SMALL = {"e3m2": (2, 5, 0), "e2m3": (3, 5, 0), "e2m1": (1, 3, 2), "packed e2m1": (1, 3, 0)}
+
+
+@cache
+def _small(kind: str) -> NDArray[np.uint16]:
+    """Return the f16 word of every byte that holds a float of 6 or 4 bits."""
+    fraction, width, up = _SMALL[kind]
+    numbers = []
+    for byte in range(256):
+        held = byte >> up
+        field, rest = divmod(held % (1 << width), 1 << fraction)
+        least = 1 - ((1 << (width - fraction - 1)) - 1)
+        size = (rest / (1 << fraction) + (field > 0)) * 2.0 ** (max(field, 1) - 1 + least)
+        numbers.append(-size if held >> width & 1 else size)
+    return np.array(numbers, np.float16).view(np.uint16)
+
+
 def as_f16(words: NDArray[Any], kind: str) -> NDArray[Any]:
-    """Return f16 words of the same numbers as e4m3 or e5m2 words, others as they are."""
-    if kind == "e5m2":
+    """Return f16 words of the same numbers as words of 8 bits or fewer, others as they are."""
+    if kind in _SMALL:
+        words = _small(kind)[words]
+    elif kind == "e5m2":
         words = words.astype(np.uint16) << np.uint16(8)
     elif kind == "e4m3":
         words = _E4M3[words & 0x7F] | (words & 0x80).astype(np.uint16) << np.uint16(8)

@@ -27,9 +27,11 @@ from runners.simulated.fused import NAMED, Rounding, is_nan
 from runners.simulated.operands import FromRegister, OperandReader, Source
 from runners.simulated.products import ProductTypes, multiply_on
 from runners.simulated.scalar import Qualifiers
+from runners.simulated.scaled import multiply_scaled, scale_sources
 from runners.simulated.silicon import (
     BITS,
     QUADS,
+    SCALED,
     BitOperation,
     BitUnit,
     Chip,
@@ -73,7 +75,8 @@ _RANKS = [
     re.compile(text)
     for text in (
         *("sync", "aligned", r"m\d+n\d+(k\d+)?", r"x\d", "trans", "row|col"),
-        *("global|shared(::cta)?", "r[nzmp]", "satfinite", r"(?!xor|and|popc)\w+", ".*"),
+        *("global|shared(::cta)?", "r[nzmp]", "satfinite", r"kind::\w+", "block_scale"),
+        *(r"scale_vec::\w+", r"(?!xor|and|popc)\w+", ".*"),
     )
 ]
 
@@ -136,10 +139,26 @@ _PRODUCTS = {
         Multiplicands("s4 u4", {"m16n8k64": 80, "m16n8k128": 80}, "s32.s32"),
     ),
 }  # fmt: skip
+_NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
+# Syntax and Target ISA Notes of 9.7.14.5.14 and .6.3; of mma.sp, K is twice as large.
+_CLASSES = {
+    "kind::f8f6f4": Multiplicands(_NARROW, {"m16n8k32": 120}, "f16.f16 f32.f32"),
+    "kind::mxf8f6f4": Multiplicands(_NARROW, {"m16n8k32": 120}, "f32.f32"),
+    "kind::mxf4": Multiplicands("packed e2m1", {"m16n8k64": 120}, "f32.f32"),
+    "kind::mxf4nvf4": Multiplicands("packed e2m1", {"m16n8k64": 120}, "f32.f32"),
+}
+# Table 36 of 9.7.14.3: scales of a row or column, and their format.
+_SCALINGS = {
+    "kind::mxf8f6f4": {("1", "ue8m0"), ("", "ue8m0")},
+    "kind::mxf4": {("2", "ue8m0"), ("", "ue8m0")},
+    "kind::mxf4nvf4": {("2", "ue8m0"), ("4", "ue8m0"), ("4", "ue4m3")},
+}
 
 
 def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> MultiplyUnit:
     """Return the unit for these types and qualifiers; of mma.sync, for sums of `k` products."""
+    if q["scaled"]:
+        return chip.floats["f32.f16.f16.f32"]  # whose sums are rounded alike
     if types.a == "b1":
         return BitUnit(operation=BitOperation(q["op"]))
     if types.a == "f64":
@@ -158,22 +177,48 @@ def _unit_of(chip: Chip, types: ProductTypes, q: Qualifiers, k: int | None) -> M
     return unit
 
 
+def _narrow(
+    operands: OperandReader, q: Qualifiers, types: ProductTypes
+) -> tuple[ProductTypes, Multiplicands]:
+    """Return types and row of a multiplication with a `.kind`; of some, e2m1 lie packed."""
+    name, sparse, target = q["class"], q["kind"] == "mma.sp", operands.silicon.target
+    row, scalings = _CLASSES[name], _SCALINGS.get(name, {("", "")})
+    if "packed e2m1" in row.types:
+        types = types._replace(**{of: f"packed {getattr(types, of)}" for of in ("a", "b")})
+    known = {*row.types.split(" ")} | {row.types}
+    shape = f"m16n8k{int(q['shape'].rpartition('k')[2]) // (2 if sparse else 1)}"
+    if not ({types.a, types.b} <= known and shape in row.shapes and q["op"] == q["rounding"] == ""):
+        operands.unsupported("no such shape and types are known")
+    if (q["vec"], q["stype"]) not in scalings or bool(q["scaled"]) != (name in _SCALINGS):
+        operands.unsupported("no such scales are known")
+    if sparse and "ordered" not in operands.instruction.opcode:
+        operands.unsupported("its metadata are ordered (mma.sp::ordered_metadata)")
+    # Of mma.sp the packed ones are left out of sm_120f (9.7.14.6.3, Target ISA Notes).
+    suffixes = "a" if sparse and "packed e2m1" in row.types else "af"
+    if target.architecture not in (120, 121) or target.suffix not in [*suffixes]:
+        operands.lacks(" or ".join(f"sm_120{suffix}" for suffix in suffixes))
+    return types, row
+
+
 def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Decode a multiplication: A, B and C from their registers, and D to its own."""
     q = Qualifiers(str, match.groupdict(""))
     kind, shape, orders = q["kind"], q["shape"], (q["a_order"] or "row", q["b_order"] or "col")
-    given = operands.expect(6 if kind == "mma.sp" else 4)
+    given = operands.expect((6 if kind == "mma.sp" else 4) + 4 * bool(q["scaled"]))
     listed = q["types"][1:].split(".")
     if kind == "wmma" and len(listed) == 2:
         listed[1:1] = ["f16", "f16"]
     elif len(listed) != 4 or (kind == "wmma" and listed[1] == "f16"):
         operands.unsupported(f"types {q['types']} are not known")
     types = ProductTypes(*listed)
-    for row in _PRODUCTS[kind]:
-        if {types.a, types.b} <= set(row.types.split()) and shape in row.shapes:
-            break
+    if q["class"]:
+        types, row = _narrow(operands, q, types)
     else:
-        operands.unsupported("no such shape and types are known")
+        for row in _PRODUCTS[kind]:
+            if {types.a, types.b} <= set(row.types.split()) and shape in row.shapes:
+                break
+        else:
+            operands.unsupported("no such shape and types are known")
     if (
         f"{types.d}.{types.c}" not in row.results.split()
         or not (row.any_order or orders == ("row", "col"))
@@ -182,9 +227,10 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
         or bool(q["op"]) != (types.a == "b1")
     ):
         operands.unsupported("this combination of qualifiers is not known")
-    operands.need(max(row.shapes[shape], 80 if q["op"] == "and" else 0))
+    operands.need(max(row.shapes.get(shape, 0), 80 if q["op"] == "and" else 0))
     chip, k, quads = operands.silicon.chip, int(shape.rpartition("k")[2]), 1
     shapes = dict.fromkeys("abcd", shape)
+    wires = FragmentUnit()
     if kind == "wmma":
         _check_aligned(operands, q)
         layout_of = partial(opaque_layout, seed=operands.silicon.layout_seed)
@@ -211,14 +257,26 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
         )
         for role, operand in zip("abc", given[1:4], strict=True)
     ]  # fmt: skip
+    if wires.low_in_container:
+        low = {of: "packed e2m1" for of in ("a", "b") if getattr(types, of) == "e2m1"}
+        types = types._replace(**low)
     unit = operands.unit(sound)
     multiply: Callable[..., Elements] = partial(multiply_on, unit, types=types)
+    scaled: Callable[..., Values] | None = None
+    if q["scaled"]:
+        scaling = operands.unit(SCALED[q["class"]])
+        blocks = int(q["vec"] or (2 if q["class"] == "kind::mxf4" else 1))
+        assert isinstance(unit, FloatUnit)
+        multiply = scaled = partial(multiply_scaled, scaling, unit, types, q["stype"])
+        fetches += scale_sources(operands, given[-4:], blocks, scaling)
     if kind == "mma.sp":
         metadata, traps, indices = _metadata(operands, match[0], types, k)
         if traps:
             return stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
         fetches.append(lambda warps: spread(metadata(warps), (LANES, warps.indices.size)))
-        multiply = partial(multiply_sparse, types, indices, operands.unit(SparseUnit()), unit)
+        multiply = partial(
+            multiply_sparse, types, indices, operands.unit(SparseUnit()), unit, scaled
+        )
     target, dtype = layouts["d"], DTYPES[max(8, BITS[types.d])]
 
     def compute(warps: WarpState, _: Mask) -> list[Values]:
@@ -258,7 +316,7 @@ def _metadata(
 
     Elements of 32 bits are chosen by their halves, those of 4 bits in pairs.
     """
-    *_, metadata, given = operands.instruction.operands
+    metadata, given = operands.instruction.operands[4:6]
     bits = BITS[types.a]
     of_a_row = depth * bits // (16 if bits >= 16 else 8)
     count = 2 * _INDICES_A_LANE // of_a_row
@@ -318,13 +376,13 @@ def _taken(b: Values, places: NDArray[np.int64]) -> Values:
 
 def multiply_sparse(
     types: ProductTypes, indices: Indices, unit: SparseUnit, arithmetic: MultiplyUnit,
-    *given: Values,
+    scaled: Callable[..., Values] | None, *given: Values,
 ) -> Values:  # fmt: skip
-    """Return D of A, B, C and the metadata; all have the warps as their last axis."""
+    """Return D of A, B, C, scales if any, and metadata; all have the warps as their last axis."""
     parts = []
     # The chosen elements of B take up to 16 KiB a warp.
     for start in range(0, given[0].shape[-1], 64):
-        a, b, c, metadata = (each[..., start : start + 64] for each in given)
+        a, b, c, *scales, metadata = (each[..., start : start + 64] for each in given)
         rows, columns, warps = c.shape
         index = metadata.take(indices[0], axis=0) >> indices[1][..., None] & 3
         index = index.transpose(1, 0, 2)
@@ -341,14 +399,14 @@ def multiply_sparse(
             chosen = np.concatenate([chosen, other, other])
             used = replace(used, block=used.block + 2)
         # Each row of A meets a B of its own, as those of other warps do.
-        depth = len(chosen)
-        d = multiply_on(
-            used,
-            a.transpose(1, 0, 2).reshape(1, depth, -1),
-            chosen.reshape(depth, columns, -1),
-            c.transpose(1, 0, 2).reshape(1, columns, -1),
-            types,
-        )
+        a, c = (each.transpose(1, 0, 2).reshape(1, each.shape[1], -1) for each in (a, c))
+        chosen = chosen.reshape(len(chosen), columns, -1)
+        if scaled is None:
+            d = multiply_on(used, a, chosen, c, types)
+        else:
+            of_a, of_b = scales
+            of_rows = of_a.transpose(1, 0, 2).reshape(1, of_a.shape[1], -1)
+            d = scaled(a, chosen, c, of_rows, np.tile(of_b, (1, 1, rows)))
         parts.append(d.reshape(columns, rows, warps).transpose(1, 0, 2))
     return np.concatenate(parts, axis=-1)
 
@@ -450,6 +508,8 @@ _SHAPE = r"\.sync(?P<aligned>\.aligned)?\.(?P<shape>m\d+n\d+k\d+)"
 _WHERE = r"\.(?P<order>row|col)(?:\.(?P<space>global|shared(?:::cta)?))?\.(?P<type>\w+)"
 _ORDERS = r"\.(?P<a_order>row|col)\.(?P<b_order>row|col)"
 _ROUNDING = r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<satfinite>\.satfinite)?"
+_CLASS = r"(?:\.(?P<class>kind::\w+))?(?P<scaled>\.block_scale)?(?:\.scale_vec::(?P<vec>[124])X)?"
+_OF_SCALES = r"(?:\.(?P<stype>ue8m0|ue4m3))?"
 _OF_BITS = r"(?:\.(?P<op>xor|and)\.popc)?"
 FORMS: tuple[Form, ...] = tuple(
     (re.compile(pattern), decode)
@@ -459,8 +519,9 @@ FORMS: tuple[Form, ...] = tuple(
         (_product, rf"(?P<kind>wmma)\.mma{_SHAPE}{_ORDERS}{_ROUNDING}(?P<types>(?:\.(?:f16|bf16"
          rf"|tf32|f32|f64|[us][48]|b1|s32))+){_OF_BITS}"),
         (_product, rf"(?P<kind>mma)\.sync\.aligned\.(?P<shape>m\d+n\d+k\d+){_ORDERS}{_ROUNDING}"
-         rf"(?P<types>\.\w+\.\w+\.\w+\.\w+){_OF_BITS}"),
+         rf"{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+){_OF_SCALES}{_OF_BITS}"),
         (_product, r"(?P<kind>mma\.sp)(?:::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)"
-         r"\.row\.col(?P<satfinite>\.satfinite)?(?P<types>\.\w+\.\w+\.\w+\.\w+)"),
+         rf"\.row\.col(?P<satfinite>\.satfinite)?{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+)"
+         rf"{_OF_SCALES}"),
     )
 )  # fmt: skip

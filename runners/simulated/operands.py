@@ -3,7 +3,8 @@
 Here is, too, where variables lie, and what they hold when a launch begins.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -174,7 +175,7 @@ class Frame:
     prefix: str
     base: int
     locations: dict[Variable, Location]
-    meanings: dict[tuple[TextScope, str], str] = field(default_factory=dict)
+    meanings: dict[TextScope, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     end: int = 0
 
 
@@ -212,21 +213,17 @@ class OperandReader:
         """Return where a variable lies."""
         return self.frame.locations.get(variable) or self.frame.statics.location(variable)
 
-    def meaning(self, names: Iterable[str]) -> tuple[object, ...] | None:
+    def meaning(self, names: Sequence[str]) -> tuple[object, ...] | None:
         """Return what names stand for; with the text, all that a decoder is told.
 
         None where that is not registers and variables alone.
         """
-        scope, meanings = self.instruction.scope, self.frame.meanings
-        found: list[object] = [self.frame.version, self.frame.function.is_entry]
+        frame, meanings = self.frame, self.frame.meanings[self.instruction.scope]
         for name in names:
-            meaning = meanings.get((scope, name))
-            if meaning is None:
-                meaning = meanings[scope, name] = self._meaning(name)
-            if not meaning:
-                return None
-            found.append(meaning)
-        return tuple(found)
+            if name not in meanings:
+                meanings[name] = self._meaning(name)
+        found = tuple(map(meanings.__getitem__, names))
+        return (frame.version, frame.function.is_entry, found) if all(found) else None
 
     def _meaning(self, name: str) -> str:
         """Return the register or variable that a name means; empty if it is neither."""
@@ -284,9 +281,10 @@ class OperandReader:
         guard = self.instruction.guard
         if guard is None:
             return None, False
-        if self.width(guard.text) != 1:
+        register = self.register(guard.text)
+        if TYPE_BITS[register.type] != 1:
             refuse(TrapKind.PARSE, self.line, f"guard {guard.text} is no predicate")
-        return self.frame.prefix + self.register(guard.text).key, guard.negated
+        return self.frame.prefix + register.key, guard.negated
 
     def destination(self, operand: Operand, bits: int, *, wider: bool = False) -> str:
         """Return the key of a register of this width, or `wider` (9.4.1), that is written."""

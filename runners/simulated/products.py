@@ -68,7 +68,7 @@ _ZERO_EXPONENT = -(1 << 14)
 _WRAP = (1 << 32) - 1
 
 
-def _in_chunks(together: int, multiply: Callable[..., Words], *given: Words) -> Words:
+def in_chunks(together: int, multiply: Callable[..., Words], *given: Words) -> Words:
     """Multiply so many warps together, that the intermediate arrays stay in a core's caches."""
     return np.concatenate([
         multiply(*[each[..., start : start + together] for each in given])
@@ -76,7 +76,7 @@ def _in_chunks(together: int, multiply: Callable[..., Words], *given: Words) -> 
     ], axis=-1)  # fmt: skip
 
 
-class _ProductFactors(NamedTuple):
+class ProductFactors(NamedTuple):
     """One matrix taken apart."""
 
     sign: Terms  # 1 or -1
@@ -86,9 +86,9 @@ class _ProductFactors(NamedTuple):
     nan: Flags | None  # None where the matrix holds no special value
 
 
-def _take_apart(
+def take_apart(
     words: Words, binary: BinaryNumber, flush: bool, bottom: int | None = None
-) -> _ProductFactors:
+) -> ProductFactors:
     """Take words apart; below the exponent `bottom`, if any, numbers are subnormal."""
     # 32-bit words need 64 bits for their sign bit to stay a bit.
     bits: NDArray[Any] = words.astype(np.int32 if words.itemsize < 4 else np.int64)
@@ -108,7 +108,7 @@ def _take_apart(
     special = field == (1 << binary.exponent) - 1
     any_special = bool(special.any())
     negative = (bits >> (binary.exponent + binary.fraction)) & 1
-    return _ProductFactors(
+    return ProductFactors(
         sign=(1 - 2 * negative).astype(np.int32),
         exponent=exponent.astype(np.int32),
         significand=significand.astype(np.int32),
@@ -135,8 +135,8 @@ def _signed(magnitude: Any, negative: Any, binary: BinaryNumber) -> Words:
     return words.astype(f"u{binary.word // 8}")
 
 
-def _put_specials(
-    words: Words, a: _ProductFactors, b: _ProductFactors, c: _ProductFactors, unit: FloatUnit
+def put_specials(
+    words: Words, a: ProductFactors, b: ProductFactors, c: ProductFactors, unit: FloatUnit
 ) -> Words:
     """Put the NaN and infinities that a block gives over a result as if all were finite."""
     narrow = not unit.wide_products
@@ -172,7 +172,7 @@ def _put_specials(
     return words
 
 
-def _carries(a: _ProductFactors, b: _ProductFactors, k: int, unit: FloatUnit) -> Flags:
+def _carries(a: ProductFactors, b: ProductFactors, k: int, unit: FloatUnit) -> Flags:
     """Return which products of significands are 2 or more."""
     product = a.significand[:, k, None] * b.significand[k][None]
     carries: Flags = product >> (2 * unit.multiplicand.fraction + 1) > 0
@@ -180,7 +180,7 @@ def _carries(a: _ProductFactors, b: _ProductFactors, k: int, unit: FloatUnit) ->
 
 
 def _largest_exponents(
-    a: _ProductFactors, b: _ProductFactors, c: _ProductFactors, unit: FloatUnit
+    a: ProductFactors, b: ProductFactors, c: ProductFactors, unit: FloatUnit
 ) -> tuple[list[Terms], Terms]:
     """Return the exponent of each k's products, and the largest of each dot product's terms."""
     # The accumulator is always a term: where it or any product is zero, the fixed exponent takes
@@ -203,9 +203,9 @@ def _largest_exponents(
     return exponents, top
 
 
-def _add_block(a: _ProductFactors, b: _ProductFactors, c_words: Words, unit: FloatUnit) -> Words:
+def _add_block(a: ProductFactors, b: ProductFactors, c_words: Words, unit: FloatUnit) -> Words:
     accumulator = unit.accumulator
-    c = _take_apart(c_words, accumulator, flush=False)
+    c = take_apart(c_words, accumulator, flush=False)
     exponents, top = _largest_exponents(a, b, c, unit)
     # A term is below 2^(F + 2); 32 bits hold `group` of them.
     wide = unit.fraction > 28
@@ -235,11 +235,11 @@ def _add_block(a: _ProductFactors, b: _ProductFactors, c_words: Words, unit: Flo
             total += partial
             partial[...] = 0
     total += partial
-    words = _finish(total, top.astype(np.int64) - unit.fraction, unit)
-    return _put_specials(words, a, b, c, unit)
+    words = finish(total, top.astype(np.int64) - unit.fraction, unit)
+    return put_specials(words, a, b, c, unit)
 
 
-def _finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
+def finish(total: Integers, scale: Integers, unit: FloatUnit) -> Words:
     """Round sums below 2^53 times 2^scale to words of the accumulator."""
     short = binary = unit.accumulator
     if unit.kept is not None:
@@ -282,9 +282,9 @@ def _blocks(depth: int, unit: FloatUnit) -> list[Any]:
     return blocks[::-1] if unit.descending else blocks
 
 
-def _part(factors: _ProductFactors, index: Any) -> _ProductFactors:
+def _part(factors: ProductFactors, index: Any) -> ProductFactors:
     found: Any = [None if field is None else field[index] for field in factors]
-    return _ProductFactors(*found)
+    return ProductFactors(*found)
 
 
 def _chain_of_blocks(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
@@ -295,7 +295,7 @@ def _chain_of_blocks(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
         a, b = (np.where(x & infinity != infinity, x + half, x) for x in (a, b))
     depth = a.shape[1] if unit.products is None else unit.products
     left, right = (
-        _take_apart(words, binary, matrix in unit.flushed, bottom)
+        take_apart(words, binary, matrix in unit.flushed, bottom)
         for words, matrix, bottom in zip(
             (a, b), (UnitMatrix.A, UnitMatrix.B), unit.bottoms or (None, None), strict=True
         )
@@ -336,7 +336,7 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: BinaryNumber
         return flushed(words, result) if UnitMatrix.D in unit.flushed else words
 
     # More where D has few elements.
-    return _in_chunks(max(64, 64 * 128 // (a.shape[0] * b.shape[1])), chunk, a, b, c)
+    return in_chunks(max(64, 64 * 128 // (a.shape[0] * b.shape[1])), chunk, a, b, c)
 
 
 class ProductTypes(NamedTuple):
@@ -420,7 +420,7 @@ def multiply_doubles(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
             c = step(exact[k], c)
         return c
 
-    words = _in_chunks(128, chain, a, b, c)
+    words = in_chunks(128, chain, a, b, c)
     return flushed(words, F64) if UnitMatrix.D in unit.flushed else words
 
 

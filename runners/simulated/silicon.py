@@ -174,6 +174,8 @@ class FragmentUnit:
     exchanged_registers: frozenset[UnitMatrix] = frozenset()  # the first two of these matrices
     crossed_lanes: frozenset[UnitMatrix] = frozenset()  # each even lane with the next one
     reversed_parts: frozenset[UnitMatrix] = frozenset()  # elements stand from the high end
+    exchanged_nibbles: bool = False  # two elements of 4 bits in a byte of A, for each other
+    low_in_container: bool = False  # e2m1 are taken from the low bits of their containers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +190,28 @@ class SparseUnit(FragmentUnit):
     counted_place: bool = False  # a row's first element aligns sums with a place not chosen, too
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScaledUnit:
+    """A truncated fused dot product of blocks with scales, into f32."""
+
+    group: int  # neighbouring products that are added before anything is cut
+    fraction: int  # bits kept below the binary point at the largest exponent of all terms
+    zero_exponent: int  # exponent at which a term or C takes part that is zero
+    of_products: bool  # exponents of the products count beside those of the scales
+    nan: int = 0x7FFF_FFFF
+    # How it finds and reads its scales; planted faults change it.
+    first_byte: bool = False  # byte-id-a and byte-id-b count as 0
+    first_lanes: bool = False  # so do thread-id-a and thread-id-b
+    next_block: bool = False  # every block has the scale of the next one, the last of the first
+    next_row: bool = False  # rows of A have the scales of the rows that are 8 further on
+    as_powers: bool = False  # ue4m3 is read as ue8m0
+    quiet_nan: bool = False  # the NaN of a scale is a number like the others
+    ignored: bool = False  # scales of B count as 1
+    flushed_scales: bool = False  # subnormal ue4m3 is zero, and the least ue8m0, too
+
+
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
-Unit = MultiplyUnit | RowUnit | FragmentUnit | TransferUnit
+Unit = MultiplyUnit | ScaledUnit | RowUnit | FragmentUnit | TransferUnit
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
 
@@ -221,8 +243,16 @@ _GENERATIONS = {
 ARCHITECTURES = tuple(_GENERATIONS)  # that can be simulated: 90 is sm_90
 # The canonical NaN of each accumulator format (measured on an H200).
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
-# Least exponents of e4m3 and e5m2 (OCP OFP8 1.0, table 1).
-_BOTTOMS = {"e4m3": -6, "e5m2": -14}
+# Least exponents of the formats of 8 bits and fewer (OCP OFP8 1.0, table 1; MX 1.0, tables 3, 4).
+BOTTOMS = {"e4m3": -6, "e5m2": -14, "e3m2": -2, "e2m3": 0, "e2m1": 0, "packed e2m1": 0}
+# Published for sm_120: one term for each product, or for 16 of them.
+SCALED = {
+    "kind::mxf8f6f4": ScaledUnit(group=1, fraction=25, zero_exponent=-133, of_products=True),
+    **dict.fromkeys(
+        ("kind::mxf4", "kind::mxf4nvf4"),
+        ScaledUnit(group=16, fraction=35, zero_exponent=-139, of_products=False),
+    ),
+}
 
 
 def float_unit(architecture: int, multiplicand: str, accumulator: str) -> FloatUnit:
@@ -315,11 +345,12 @@ def chip_of(target: str) -> Chip:
         raise UsageError(f"no chip is known of {target!r}; known are {', '.join(known)}")
     row = _GENERATIONS[number := known[target]]
     floats = {types: float_unit(number, *formats) for types, formats in TYPES.items()}
-    for d, a, b in product(("f32", "f16"), _BOTTOMS, _BOTTOMS) if row.byte_block else ():
+    narrow = [*BOTTOMS][: 5 if number >= 120 else 2]
+    for d, a, b in product(("f32", "f16"), narrow, narrow) if row.byte_block else ():
         floats[f"{d}.{a}.{b}.{d}"] = replace(
             float_unit(number, "f16", d), block=row.byte_block or 0, fraction=row.byte_fraction,
             kept=min(row.byte_fraction, 23) if d == "f32" else None,
-            bottoms=(_BOTTOMS[a], _BOTTOMS[b]),
+            bottoms=(BOTTOMS[a], BOTTOMS[b]),
         )  # fmt: skip
     # Published: sm_75 computes this shape as sm_70 does.
     quads = {types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80}
@@ -370,6 +401,7 @@ class Silicon:
 
 BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
+    "e3m2": 8, "e2m3": 8, "e2m1": 8, "packed e2m1": 4,
     "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32,
 }  # fmt: skip
 """Bits that an element of a matrix occupies in memory and in a register."""
@@ -508,6 +540,8 @@ def documented_layout(
         register = np.where(register < 2, 1 - register, register)
     if role in unit.crossed_lanes:
         lane = lane ^ 1
+    if unit.exchanged_nibbles and (role, bits) == ("a", 4):
+        position = position ^ 1
     if role in unit.reversed_parts:
         position = in_register - 1 - position
     group, thread = lane >> 2, lane & 3

@@ -245,7 +245,7 @@ class _Product:
             unit = self.operands.unit(SparseUnit())
             count = self.depth * bits // (16 if bits >= 16 else 8)
             places = indices_of(bits, count, self.selector, unit)
-            d = multiply_sparse(self.types, places, unit, self.unit, a, b, c, held[-1])
+            d = multiply_sparse(self.types, places, unit, self.unit, None, a, b, c, held[-1])
         d = d.astype(np.uint32)
         made = np.zeros((len(self.d), LANES, warps.indices.size), np.uint32)
         if halves:

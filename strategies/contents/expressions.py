@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.conversions import FLOATS, where
+from oracle.arithmetic.conversions import FLOATS, unpacked, where
 from oracle.isa.forms import FORMATS, Format, FormatKind
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class FloatFields:
         self.least, self.greatest = 1 - format.bias, format.bias
         """Exponents of the least normal and of the largest finite numbers."""
         self.grid = self.least - format.fraction_bits  # Exponent of the least subnormal
-        self.sign = 1 << (format.bits - 1)
+        self.sign = format.magnitude + 1
         self.infinity = self.top << self.shift  # All ones in the exponent field
         self.one = format.bias << self.shift  # The number 1
         self.unit = 1 << format.ignored_bits  # The least subnormal
@@ -50,6 +50,8 @@ class FloatFields:
         subnormal = (self.unit << i for i in range(format.fraction_bits))
         self.powers = (0, *subnormal, *self.fields)  # From the least subnormal on
         self.window_bits = _WINDOW_BITS.get(format.fraction_bits, 0)
+        if format.exponent_bits < 4:  # of normal numbers there are no more
+            self.window_bits = 2 * (format.exponent_bits - 2)
         self.window_least = -(1 << self.window_bits >> 1)  # Least exponent of that window
         self.window_field = self.window_least + format.bias  # and its exponent field
 
@@ -70,6 +72,8 @@ class FloatFields:
     def values(self, raw: Raw) -> NDArray[np.float64]:
         """Return the numbers, exactly; of tf32 those of the bits that count."""
         name, kept = self.format.name, raw.dtype.type(-self.unit % (1 << 8 * raw.itemsize))
+        if raw.itemsize == 1:
+            return unpacked(raw, name).view(np.float16).astype(np.float64)
         numbers: NDArray[np.float64] = np.ascontiguousarray(raw & kept).view(FLOATS[name])
         return numbers.astype(np.float64)
 

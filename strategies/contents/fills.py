@@ -426,6 +426,31 @@ OF_ROWS: Mapping[V, Fill] = {
 """What fills the bytes that ldmatrix reads; of other classes they are any."""
 
 
+_SCALES = {
+    "ue8m0": (0x7F, range(0x77, 0x87), (0, 1, 2, 0x40, 0x7E, 0x7F, 0x80, 0xC0, 0xFD, 0xFE), 0xFF),
+    "ue4m3": (0x38, range(0x30, 0x40), (0, 1, 4, 7, 8, 0x37, 0x38, 0x39, 0x77, 0x7E), 0x7F),
+}
+"""By format: 1, 16 numbers around it, numbers far apart, its NaN (PTX ISA 5.2.3)."""
+
+
+@cache
+def of_scales(name: str) -> Mapping[V, Fill]:
+    """Return what fills scales: 1 or around it, so that sums stay what they are made for, or ends.
+
+    Of other classes they are any.
+    """
+    one, around, ends, nan = _SCALES[name]
+    near = pattern(around, wide(NOISE & 15))
+    apart = pattern(ends, wide(NOISE) * len(ends) >> 8)
+    few = select(equal(wide(NOISE), 0), nan, near)
+    return {
+        **dict.fromkeys(V, Fill(select(draw(SPOTS) >> 15, narrow(one), near))),
+        **dict.fromkeys((V.EXTREME, V.TINY, V.SUBNORMAL, V.WIDE, V.ENDS), Fill(apart)),
+        **dict.fromkeys((V.SPECIAL, V.PAYLOADS), Fill(few)),
+        V.ANY: Fill(),
+    }  # fmt: skip
+
+
 _FLOAT_NAMES = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
 """Floating-point formats by their bits; `tf32` is f32 in memory."""
 

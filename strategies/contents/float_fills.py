@@ -30,7 +30,7 @@ from strategies.contents.expressions import (
     wide,
 )
 
-# Numbers of draws; those from EACH_K on are one for each k.
+# Numbers of draws; those from EACH_K on are one for each k, of more than 32 for two.
 PLACE, PARTNER, VARIANT, EXPONENT, DEPTH, OFFSET, SPOTS, EACH_K = 0, 1, 2, 3, 4, 5, 6, 32
 
 
@@ -144,7 +144,7 @@ def aimed(x: FillOperand) -> Fill:
     if x.name == "c":  # from the largest exponent down
         bits = 4 if x.type.exponent_bits == 5 else 5
         return Fill(spread(fields, bits, largest + (1 - (1 << bits))))
-    each = draw(POSITION + EACH_K)
+    each = draw((POSITION if x.positions <= EACH_K else POSITION & 31) + EACH_K)
     product = largest - (each & 31)
     share = (product >> 1) + (each >> 8 & 7) - 4
     return Fill(spread(fields, 0, share if x.name == "a" else product - share))

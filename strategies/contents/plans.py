@@ -34,7 +34,14 @@ from oracle.program.steps import (
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from strategies.contents.expressions import NOISE, Fill, Raw, pattern, wide
-from strategies.contents.fills import OF_ROWS, ValueClass, fills_of, of_registers, word
+from strategies.contents.fills import (
+    OF_ROWS,
+    ValueClass,
+    fills_of,
+    of_registers,
+    of_scales,
+    word,
+)
 from strategies.contents.float_fills import FillOperand
 
 Provenance = NDArray[np.int64]  # The byte of the image from which each comes; -1: computed
@@ -58,11 +65,12 @@ class Readings(NamedTuple):
     registers: list[tuple[int, Provenance]]  # Bits, and bytes, that scalar code reads
     metadata: list[tuple[tuple[int, ...], Provenance]]
     """What 4 bits of metadata may be, and their bytes."""
+    scales: list[tuple[str, Provenance]]  # Formats of scales, and their bytes
 
 
 def readings_of(program: Program) -> Readings:
     """Follow what a program reads through copies, loop bodies once, both arms."""
-    found = Readings([], [], [], [], [], [])
+    found = Readings([], [], [], [], [], [], [])
     lanes: dict[Register, Provenance] = {}
     """Where the bytes of each register that is known by lane come from, (32, bytes)."""
     fragments: dict[tuple[Register, ...], ValueSource] = {}
@@ -121,9 +129,11 @@ def readings_of(program: Program) -> Readings:
         else:
             operands = {use.field: matrices(form, use) for use in step.reads[:3]}
         for use in step.reads[3:]:
-            metadata = held(use)
-            if metadata is not None:
-                found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
+            words = held(use)
+            if words is not None and use.field == "e":
+                found.metadata.append((chunks_of(form), words[words >= 0]))
+            elif words is not None:
+                found.scales.append((form.texts["stype"], words[words >= 0]))
         for sources in zip(*(operands[operand] for operand in "abc"), strict=True):
             found.products.append((form, sources))
         forget(step)
@@ -386,6 +396,9 @@ def plan_of(program: Program) -> FillPlan:
     for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
         fill(32, slice(start, start + 4), word(number, mask))
     fillings += _matrices(found, places)
+    for name, bytes_ in found.scales:
+        if bytes_.size:
+            fill(8, bytes_, of_scales(name))
     # Metadata that several products read are such as that allows which allows fewest.
     for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0])):
         if bytes_.size:

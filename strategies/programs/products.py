@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from oracle.isa.forms import Form, Format, Matrix, replicated
-from oracle.isa.lookup import chunks_of, selectors_of
+from oracle.isa.lookup import selectors_of
 from oracle.program.operands import (
     WITH_CONSTANT,
     Fragment,
@@ -52,6 +52,7 @@ from strategies.programs.builder import (
     matrix_of,
     operand_of,
 )
+from strategies.programs.chosen import metadata, scales
 from strategies.programs.code_around import computed, in_lanes
 
 _COMPUTED_IN = 6  # Scalar code works on one A, B or D of mma.sync in so many
@@ -208,7 +209,9 @@ def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveVa
             value = again[-1]
         found[operand] = value or _loaded(builder, holds, operand, dice, form.type(operand).name)
     if "e" in form.operands:
-        found["e"] = _metadata(builder, form, builder.dice())
+        found["e"] = metadata(builder, form, builder.dice())
+    if form.is_scaled:
+        found |= {name: scales(builder, form, name, builder.dice()) for name in ("sa", "sb")}
     taken, holds = {value.name for value in found.values()}, operand_of(form, "c")
     there = scope.like(holds)
     made = [value for value in there if value.computed and value.name not in taken]
@@ -239,24 +242,6 @@ def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> boo
     """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
     wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
     return wanted and builder.only_ptx and isinstance(holds, Registers)
-
-
-def _metadata(builder: Builder, form: Form, dice: Dice) -> LiveValue:
-    """Load or choose metadata, or set them to a number of which the ISA allows all."""
-    holds = operand_of(form, "e")
-    again = [value for value in builder.scope.like(holds) if "e" in value.used]
-    asked = builder.take(Has.METADATA_SET)
-    if (dice.once_in(4) or asked) and builder.only_ptx:
-        name, pairs = builder.name("m"), chunks_of(form)
-        alike = [dice.one_of(pairs)] * 8
-        chosen = alike if dice.once_in(2) else [dice.one_of(pairs) for _ in alike]
-        constant = sum(pair << 4 * place for place, pair in enumerate(chosen))
-        builder.add(set_registers(destination=name, count=1, constant=constant))
-        # Another form may not allow it, so that it is offered to none.
-        return LiveValue(name=name, holds=holds, depth=builder.scope.depth)
-    if again and dice.once_in(2):
-        return again[-1]
-    return accesses.load_registers(builder, holds, "e", dice)
 
 
 def _from_d(
@@ -307,7 +292,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
     fields["d"] = name or builder.name("d")
     known = selectors_of(form)
     if known:
-        above = builder.take(Has.SELECTOR) and len(known) > 1
+        feature = Has.SCALE_IDS if form.is_scaled else Has.SELECTOR
+        above = builder.take(feature) and len(known) > 1
         fields["selector"] = dice.one_of(known[1:] if above else known)
     builder.add(Op.of(form, **fields))
     if not form.opaque:
@@ -376,7 +362,7 @@ _TRIED = 4  # Ways of one kind that are tried until one leaves a defined program
 
 SHARING = (
     Has.C_ORDER, Has.C_PART, Has.C_REPEATED, Has.AMONG_MULTIPLICANDS,
-    Has.OVER_METADATA, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
+    Has.OVER_METADATA, Has.OVER_SCALES, Has.A_WITH_B, Has.ADDRESS_LOADED, Has.ROWS_REPEATED,
     Has.MOVED_IN_PLACE,
 )  # fmt: skip
 _NOT_SHARED = frozenset(
@@ -504,11 +490,14 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
     d, a, b, c = (uses[name] for name in "dabc")
     bank = fresh_bank(program, "d")
     own = [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
-    metadata = [register for use in step.uses[4:] for register in use.registers]
-    # A D of which one register holds the metadata before.
+    # A D of which one register holds metadata, or scales, before.
     over_metadata = [
-        (Has.OVER_METADATA, (*own[:place], *metadata, *own[place + 1 :]))
-        for place in ((0, len(own) - 1) if metadata else ())
+        (
+            Has.OVER_METADATA if use.field == "e" else Has.OVER_SCALES,
+            (*own[:place], *use.registers, *own[place + 1 :]),
+        )
+        for use in step.uses[4:]
+        for place in (0, len(own) - 1)
     ]
     for feature, vector in (*_destinations(own, a, b, c, dice), *over_metadata):
         if text_of(vector) != text_of(d.registers):

@@ -192,7 +192,8 @@ def _prepare(builder: _GroupBuilder, main: Form, dice: Dice) -> None:
 
 def _events(builder: _GroupBuilder, number: int, *, loops: bool) -> None:
     """Append what a part of a program does."""
-    for index in range(number):
+    twin = loops and builder.dice().below(2) == 0
+    for index in range(number // 4 if twin else number):
         dice = builder.dice()
         kind = dice.below(16)
         if index == 0 or kind < 6:
@@ -211,6 +212,8 @@ def _events(builder: _GroupBuilder, number: int, *, loops: bool) -> None:
             builder.here.append(_sync("wait_group", dice.below(4)))
         else:
             _restage(builder, dice)
+    if twin:
+        _twin(builder, builder.dice())
     builder.here.append(_sync("commit_group"))
     if loops and builder.dice().below(4):
         _changed(builder, builder.dice())
@@ -263,13 +266,18 @@ def _expression(builder: _GroupBuilder, dice: Dice) -> _Expression:
     return made
 
 
-def _value(builder: _GroupBuilder, dice: Dice) -> str:
+def _value(builder: _GroupBuilder, dice: Dice) -> None:
     """Append what makes registers of A; before it, perhaps, the same value for something else."""
     expression = _expression(builder, dice)
     if dice.below(2):
         _seen(builder, dice, expression)
         if dice.below(2):
             _multiply(builder, builder.dice())
+    _made(builder, dice, expression)
+
+
+def _made(builder: _GroupBuilder, dice: Dice, expression: _Expression) -> str:
+    """Append what makes registers of A, and return them: new ones, or some that there are."""
     again = builder.made and dice.below(2)
     name = dice.one_of(builder.made) if again else f"a{len(builder.made)}"
     if name not in builder.made:
@@ -280,6 +288,22 @@ def _value(builder: _GroupBuilder, dice: Dice) -> str:
         builder.before.append(_code(expression, name))
     builder.here.append(_code(expression, name))
     return name
+
+
+def _twin(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append a turn of a loop: a value for a sum, then the same for A, behind others in the queue.
+
+    Between the two stands the wait for what the turn before has begun with that A; and each turn
+    has another value. Compilers made one register of both (ptxas 12.4 to 13.2, 2026-11-28).
+    """
+    expression = _expression(builder, dice)
+    _seen(builder, dice, expression)
+    name = _made(builder, dice, expression)
+    for index in range(1 + dice.below(3)):
+        _product(builder, builder.dice(), needed=index == 0)
+    _product(builder, builder.dice(), name, needed=True)
+    builder.here.append(_sync("commit_group"))
+    builder.here.append(_code((expression[0], "xor.b32", dice.one_of(_CONSTANTS)), expression[0]))
 
 
 def _seen(builder: _GroupBuilder, dice: Dice, expression: _Expression | None = None) -> None:
@@ -319,37 +343,32 @@ def _restage(builder: _GroupBuilder, dice: Dice) -> None:
 def _multiply(builder: _GroupBuilder, dice: Dice) -> None:
     """Append a multiplication, or several in a row."""
     for _ in range((1, 1, 2, 1, 3, 1, 2, 4)[dice.below(8)]):
-        dice = builder.dice()
-        name = dice.one_of([*builder.d])
-        form = builder.d[name]
-        columns = form.shape.n * builder.turns
-        if builder.columns and builder.columns + columns > _MOST_COLUMNS:
-            return
-        builder.columns += columns
-        a, a_tile = "", None
-        if dice.below(2):
-            a = _a_registers(builder, name, dice)
-        else:
-            a_tile = _tile(builder, form, "a", builder.dice())
-        b_tile = _tile(builder, form, "b", builder.dice())
-        scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
-        if scale_d == 2:
-            scale_d = Word(place=builder.word(), mask=1)
-        signed = "imm-scale-a" in form.operands
-        scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
-        builder.here.append(
-            AsyncProduct(
-                form=form,
-                d=name,
-                a=a,
-                a_tile=a_tile,
-                b_tile=b_tile,
-                scale_d=scale_d,
-                scale_a=scales[0],
-                scale_b=scales[1],
-                **_placed(builder, form, dice),
-            )
+        _product(builder, builder.dice())
+
+
+def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False) -> None:
+    """Append a multiplication, of registers of A if they are given; if it is short enough."""
+    name = dice.one_of([*builder.d])
+    form = builder.d[name]
+    columns = form.shape.n * builder.turns
+    if builder.columns and not needed and builder.columns + columns > _MOST_COLUMNS:
+        return
+    builder.columns += columns
+    if not a and dice.below(2):
+        a = _a_registers(builder, name, dice)
+    a_tile = None if a else _tile(builder, form, "a", builder.dice())
+    b_tile = _tile(builder, form, "b", builder.dice())
+    scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
+    if scale_d == 2:
+        scale_d = Word(place=builder.word(), mask=1)
+    signed = "imm-scale-a" in form.operands
+    scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
+    builder.here.append(
+        AsyncProduct(
+            form=form, d=name, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
+            scale_a=scales[0], scale_b=scales[1], **_placed(builder, form, dice),
         )
+    )  # fmt: skip
 
 
 def _placed(builder: _GroupBuilder, form: Form, dice: Dice) -> dict[str, Any]:

@@ -92,9 +92,10 @@ def _plain(draft: Draft, position: int) -> str:
     operand = draft.operands[position]
     if operand.startswith("["):
         return "[%addr]"
-    kind = dict(enumerate(INSTRUCTIONS[draft.mnemonic].operands)).get(position, "stride")
-    if kind == "selector":
-        return "0"
+    kinds = INSTRUCTIONS[draft.mnemonic].form(dict(draft.qualifiers)).operands
+    kind = dict(enumerate(kinds)).get(position, "stride")
+    if kind in ("selector", "ids_a", "ids_b"):
+        return "0" if kind == "selector" else "{0, 0}"
     return "" if kind == "stride" and not operand.startswith("{") else operand
 
 

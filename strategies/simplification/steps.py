@@ -335,14 +335,19 @@ def _renamed(steps: Steps, old: str, new: str) -> Steps:
     return tuple(map(of, steps))
 
 
-_PLAIN_METADATA = 0x4444_4444
+_PLAIN = {"e": 0x4444_4444, "ue8m0": 0x7F7F_7F7F, "ue4m3": 0x3838_3838}
 """Metadata that choose the first two elements of each chunk, which every form with metadata
-allows (9.7.14.6.1)."""
+allows (9.7.14.6.1), and scales of 1."""
 
 
-def metadata_names(program: Program) -> set[str]:
-    """Return what metadata are called."""
-    return {use.name for step in walk(program.steps) for use in step.uses if use.field == "e"}
+def metadata_names(program: Program) -> dict[str, int]:
+    """Return what metadata and scales are called, with what is plain of each."""
+    products = (step for step in walk(program.steps) if multiplies(step))
+    return {
+        use.name: _PLAIN[use.field if use.field == "e" else step.form.texts["stype"]]
+        for step in products
+        for use in step.reads[3:]
+    }
 
 
 def _with_metadata(example: Example, step: Step) -> Iterator[Steps]:
@@ -350,13 +355,16 @@ def _with_metadata(example: Example, step: Step) -> Iterator[Steps]:
     if multiplies(step):
         if step.selector:
             yield (step.changed(selector=0),)
-    elif made and made.name in metadata_names(example.program) and step.sets != _PLAIN_METADATA:
+    elif made and (plain := metadata_names(example.program).get(made.name)) not in (
+        None,
+        step.sets,
+    ):
         count = made.holds.registers
-        yield (set_registers(destination=made.name, count=count, constant=_PLAIN_METADATA),)
+        yield (set_registers(destination=made.name, count=count, constant=plain),)
 
 
 plainer_metadata = partial(_each, _with_metadata)
-"""Examples with metadata that are set to one word, or selector 0: what the image held can go."""
+"""Examples with metadata or scales set to one word, or selector 0: what the image held can go."""
 
 
 _STEPS = 5  # Three loads, the multiplication, a store: nothing is around it

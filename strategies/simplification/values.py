@@ -173,7 +173,7 @@ def number(type_: Format, raw: int) -> Fraction | None:
         return None
     significand = fraction + (1 << type_.fraction_bits if field else 0)
     scale = max(field, 1) - type_.bias - type_.fraction_bits
-    sign = -1 if raw >> (type_.fraction_bits + type_.exponent_bits) else 1
+    sign = -1 if raw >> (type_.fraction_bits + type_.exponent_bits) & 1 else 1
     return sign * significand * Fraction(2) ** scale
 
 
@@ -184,7 +184,7 @@ def nearest(type_: Format, value: Fraction) -> int:
         low = -(1 << (type_.bits - 1)) if signed else 0
         high = (1 << (type_.bits - signed)) - 1
         return min(max(round(value), low), high) & ((1 << type_.bits) - 1)
-    sign = 1 << (type_.bits - 1 - type_.ignored_bits) if value < 0 else 0
+    sign = (type_.magnitude + 1) >> type_.ignored_bits if value < 0 else 0
     magnitude = abs(value)
     least = 1 - type_.bias
     scale = max(least, exponent(magnitude)) if magnitude else least
@@ -213,9 +213,9 @@ def simpler_values(type_: Format, value: int) -> list[int]:
 
 def _offers(type_: Format, value: int) -> Iterator[int]:
     yield type_.one
-    sign = 1 << (type_.bits - 1)
+    sign = type_.magnitude + 1
     if type_.kind is FormatKind.FLOAT:
-        unit = 1 << (type_.bits - 1 - type_.exponent_bits)
+        unit = sign >> type_.exponent_bits
         fraction, exponent = value & (unit - 1), value & (sign - 1) & ~(unit - 1)
         yield value & ~sign
         yield value & ~(unit - 1)
@@ -239,7 +239,7 @@ def _offers(type_: Format, value: int) -> Iterator[int]:
 
 
 def _negative(type_: Format, value: int) -> bool:
-    return type_.kind is not FormatKind.UNSIGNED and bool(value >> (type_.bits - 1))
+    return type_.kind is not FormatKind.UNSIGNED and bool(value & (type_.magnitude + 1))
 
 
 def _cost(type_: Format, value: int) -> _Cost:
@@ -247,7 +247,7 @@ def _cost(type_: Format, value: int) -> _Cost:
         return (0,)
     negative = _negative(type_, value)
     if type_.kind is FormatKind.FLOAT:
-        unit = 1 << (type_.bits - 1 - type_.exponent_bits)
+        unit = (type_.magnitude + 1) >> type_.exponent_bits
         exponent = (value >> (unit.bit_length() - 1)) & ((1 << type_.exponent_bits) - 1)
         distance = abs(exponent - type_.bias)
         return (1, (value & (unit - 1)).bit_count(), negative, distance, value)

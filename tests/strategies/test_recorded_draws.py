@@ -26,7 +26,7 @@ from strategies.rounds import (
 
 OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""
-OF_INSTRUCTIONS = 9
+OF_INSTRUCTIONS = 10
 """The same of instructions."""
 ROUNDS = 3  # Of 12 programs
 
@@ -38,10 +38,10 @@ DEFINED = {
 }
 UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
-    "sm_70": "5bfe3b1a93c8e869",
-    "sm_90": "98ec0d32098eeebe",
-    "sm_90a": "4a84d3bd89725675",
-    "sm_100a": "e09df3f5b3665ee7",
+    "sm_70": "e1ad3e315d9f49fc",
+    "sm_90": "9936c4bc443b16ac",
+    "sm_90a": "4559edc1a05b7a48",
+    "sm_100a": "2b49acf0b90ffb3a",
 }
 VERSIONS = {
     "sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_90a": "8.0",

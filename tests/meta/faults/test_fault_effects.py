@@ -22,15 +22,17 @@ from simulated_kernels import (
 )
 from sparse_products import PLAIN, Sparse
 
-from oracle.isa.lookup import MMA_SYNC_FORMS, mma_sync_form
+from oracle.isa.lookup import MMA_SYNC_FORMS, NARROW_FORMS, mma_sync_form, selectors_of
 from oracle.isa.targets import Module
 from oracle.program.program import Program
+from oracle.program.steps import product_of
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.faults.device import silent_corruption
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.matrices import buffers_of, single_instruction
 
 SM_WITH_NARROW_ROWS = "sm_100a"
 # Bytes: faults move a store by up to a whole matrix.
@@ -230,6 +232,14 @@ def lane_programs() -> Iterator[Case]:
     for name, program in made.items():
         module = emit(program, module=Module.named("sm_90", "8.7"))
         yield Case(name=name, ptx=module.ptx, lanes=program)
+    for form in NARROW_FORMS[::2]:
+        step = product_of(form)
+        if form.is_scaled:
+            step = step.changed(selector=selectors_of(form)[-1])
+        steps = single_instruction(step)
+        program = Program(buffers=buffers_of(steps), steps=steps)
+        module = emit(program, module=Module.named("sm_120a", "9.1"))
+        yield Case(name=form.opcode, ptx=module.ptx, lanes=program, target="sm_120a")
 
 
 def sparse_products() -> Iterator[Case]:

@@ -9,7 +9,13 @@ import pytest
 
 from oracle.execution.tracing import operands_of, sums_of, trace
 from oracle.isa.forms import Form
-from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, MMA_SYNC_FORMS, selectors_of
+from oracle.isa.lookup import (
+    INSTRUCTIONS,
+    MMA_FORMS,
+    MMA_SYNC_FORMS,
+    NARROW_FORMS,
+    selectors_of,
+)
 from oracle.layouts import unpack
 from oracle.program.program import Program
 from oracle.program.steps import multiplies, product_of
@@ -48,6 +54,11 @@ def elements(form: Form, target: str):
             if made is None and form.groups == 1:
                 made = d[0, given.row, given.column]
             yield given, made, traced.model
+
+
+@pytest.mark.parametrize("form", NARROW_FORMS[::23], ids=lambda form: form.opcode)
+def test_so_do_those_of_narrow_floats_and_scaled_blocks(form: Form) -> None:
+    test_the_terms_make_what_the_model_computes(form, "sm_120a")
 
 
 @pytest.mark.parametrize(

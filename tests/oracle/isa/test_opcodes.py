@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
-from oracle.isa.forms import Form, kind_of
+from oracle.isa.forms import FORMATS, Form, kind_of
 from oracle.isa.legality import Explanation, Rule, Verdict, explain, resolve
 from oracle.isa.lookup import (
     FORMS,
@@ -48,11 +48,17 @@ def test_a_dropped_qualifier_is_illegal_or_another_form(form: Form, data: st.Dat
     if name in ("space", "rnd", "satfinite") or (name == "trans" and form.opcode.endswith(".b16")):
         assert resolve(opcode).form is not None  # optional on the page
         return
+    narrow = name in ("kind", "block_scale", "scale_vec", "stype")
+    if narrow and resolve(opcode).form is not None:
+        assert resolve(opcode).form is not form  # of e4m3 without .kind, or .scale_vec by default
+        return
     assert found.verdict is Verdict.ILLEGAL
     named = f".{kind_of(name)}"
-    if (kind_of(name) == "type" and form.mnemonic in ("wmma.mma", "ldmatrix")) or name in (
-        "popc", "op", "trans", "dst_fmt", "src_fmt",
-    ):  # fmt: skip
+    if (
+        narrow
+        or (kind_of(name) == "type" and form.mnemonic in ("wmma.mma", "ldmatrix"))
+        or name in ("popc", "op", "trans", "dst_fmt", "src_fmt")
+    ):
         # Other forms do without them, so what is missing is told by what may stand together.
         assert {reason.rule for reason in found.reasons} >= {Rule.COMBINATION}
     else:
@@ -109,6 +115,10 @@ def test_other_orders_of_the_qualifiers_are_judged_as_ptxas_does_and_the_documen
         *(("xor", "popc"), ("and", "popc")),
     )
     turned = any(x in words and y in words and words.index(x) > words.index(y) for x, y in pairs)
+    stype = form.texts.get("stype")  # the last of the types (2026-11-29)
+    turned |= bool(stype) and words.index(stype) < max(
+        at for at, word in enumerate(words) if word in FORMATS
+    )
     refused = turned or (form.is_access and words[0] != form.texts["matrix"])
     if found.form is None and found.faults[0].rule is not Rule.ORDER:
         # Types and layouts that change places with each other make another combination.

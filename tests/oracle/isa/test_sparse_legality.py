@@ -26,7 +26,7 @@ def verdict(text: str, version: str = "8.5", target: str = "sm_90") -> Verdict:
 @pytest.mark.parametrize("ordered", [False, True])
 def test_versions_and_targets_are_those_of_the_page(ordered: bool) -> None:
     for form in SPARSE:
-        if (form.mnemonic == "mma.sp") == ordered:
+        if (form.mnemonic == "mma.sp") == ordered or form.texts.get("kind"):
             continue
         fp8 = form.a_type.name in ("e4m3", "e5m2")
         first = "8.5" if ordered else "8.4" if fp8 else "7.1"

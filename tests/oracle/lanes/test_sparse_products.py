@@ -20,7 +20,8 @@ from oracle.isa.lookup import INSTRUCTIONS, chunks_of, metadata_lanes, selectors
 from oracle.layouts import defined_rows
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
-FORMS = [*PLAIN, *INSTRUCTIONS["mma.sp::ordered_metadata"].forms]
+ORDERED = INSTRUCTIONS["mma.sp::ordered_metadata"].forms
+FORMS = [*PLAIN, *(form for form in ORDERED if not form.texts["kind"])]
 LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": F16, "e5m2": F16}
 F16_K32 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 FP8 = "mma.sp.sync.aligned.m16n8k64.row.col.f32.{}.{}.f32"

@@ -20,7 +20,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.matrices import buffers_of, single_instruction
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
-ORDERED = INSTRUCTIONS["mma.sp::ordered_metadata"].forms
+ORDERED = [one for one in INSTRUCTIONS["mma.sp::ordered_metadata"].forms if not one.texts["kind"]]
 SOME = [*PLAIN[::5], *ORDERED[1::6]]
 
 

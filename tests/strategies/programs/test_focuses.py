@@ -8,7 +8,14 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import INSTRUCTIONS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
+from oracle.isa.lookup import (
+    INSTRUCTIONS,
+    LDMATRIX_FORMS,
+    LOAD_FORMS,
+    MMA_SYNC_FORMS,
+    NARROW_FORMS,
+    STORE_FORMS,
+)
 from oracle.isa.targets import DEFAULT_TARGET, Module
 from oracle.program.program import requirements, undefined
 from strategies.features import (
@@ -36,8 +43,9 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
     for index in range(each):
         form = forms[(key * 7919 + index * 104729) % len(forms)]
         focus = Focus(form=form, features=frozenset({feature}))
-        for program in drawn(focus, count=2, key=key * 1000 + index, version="8.7"):
-            assert not undefined(program, target=DEFAULT_TARGET)
+        target = "sm_120a" if form in NARROW_FORMS else DEFAULT_TARGET
+        for program in drawn(focus, count=2, key=key * 1000 + index, target=target, version="8.7"):
+            assert not undefined(program, target=target)
             assert form is None or form in requirements(program)
             found.append(feature in features_of(program))
     return found
@@ -55,6 +63,7 @@ def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
 
 _LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("sm_90", "8.7")))
 _SPARSE = INSTRUCTIONS["mma.sp"].forms
+_SCALED = [form for form in NARROW_FORMS if form.is_scaled and form.texts["stype"] == "ue8m0"][::9]
 
 
 @pytest.mark.parametrize("feature", possible_features(_LANES[0]), ids=str)
@@ -68,7 +77,8 @@ def test_a_feature_that_is_asked_of_mma_sync_is_there(feature: Feature) -> None:
 @pytest.mark.parametrize("feature", [one for one in FEATURES.values() if one.operand], ids=str)
 def test_a_feature_that_is_asked_of_a_sparse_product_is_there(feature: Feature) -> None:
     # A few forms have one selector alone.
-    assert sum(_honoured(feature, _SPARSE[:8], 3, 7)) >= 5
+    forms = _SCALED if feature.operand == "sa" else _SPARSE[:8]
+    assert sum(_honoured(feature, forms, 3, 7)) >= 5
 
 
 def test_features_come_together() -> None:

@@ -34,8 +34,8 @@ from strategies.simplification.examples import Example, Site, edited, visit
 from strategies.simplification.steps import less_shared
 
 VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
-LISTED = [feature for feature in SHARING if feature is not Has.MOVED_IN_PLACE]
-"""Those of which some operand is more than a name."""
+LISTED = [one for one in SHARING if one not in (Has.MOVED_IN_PLACE, Has.OVER_SCALES)]
+"""Those of which some operand is more than a name, of what sm_90 has."""
 
 
 @cache
