@@ -28,8 +28,7 @@ from runners.protocol import Failure, Trouble
 
 _SELF_CHECK_IMAGES = 2048
 """Warps of the self-check: more than any device has multiprocessors, so that each gets some."""
-_MAP, _SCREEN = "map_slot", "screen"
-_LOAD = "modules.compile_ahead", "modules.take"
+_MAP, _LOAD, _SCREEN = "map_slot", "modules.take", "screen"
 """Requests that are taken up before those before them are answered; `screen` returns what waits for
 the result."""
 
@@ -99,7 +98,7 @@ def _serve(line: Connection[Any, Any], session: Session) -> None:
         work = partial(attrgetter(name)(session), *arguments)
         if name == _MAP:
             work(reduction.recv_handle(line))
-        elif name in (*_LOAD, _SCREEN):
+        elif name in (_LOAD, _SCREEN):
             # Of a launch that cannot begin, one of those before may be to blame.
             waiting.append((token, name, _result(work)))
         else:

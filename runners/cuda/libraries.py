@@ -89,24 +89,13 @@ class DriverLibrary:
         gpu, own = (found or [""])[0], (found or [""])[-1]
         return f"MIG-{own}" if own != gpu else f"GPU-{gpu}" if gpu else ""
 
-    def context(self) -> ctypes.c_void_p:
-        """Return the context of this thread, for `compile` on others; null if there is none."""
-        context = ctypes.c_void_p()
-        self._call("cuCtxGetCurrent", ctypes.byref(context))
-        return context
-
-    def compile(self, ptx: bytes, level: int, context: ctypes.c_void_p) -> bytes | None:
-        """Compile PTX on this thread; return machine code, or None if the driver refuses it.
-
-        Several threads may do so at once, and beside a running kernel; loading PTX does neither
-        (H200, 2026-11-22). Its -O level is 0 to 3.
-        """
+    def compile(self, ptx: bytes, level: int) -> bytes | None:
+        """Compile PTX at -O0 to -O3 to relocatable machine code; None if the driver refuses it."""
         state, code, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
         options = (ctypes.c_int * 1)(_JIT_OPTIMIZATION_LEVEL)
         values = (ctypes.c_void_p * 1)(level)
-        if not self._call("cuCtxSetCurrent", context) or not self._call(
-            "cuLinkCreate_v2", ctypes.c_uint(1), options, values, ctypes.byref(state)
-        ):
+        created = ctypes.c_uint(1), options, values, ctypes.byref(state)
+        if not self._call("cuLinkCreate_v2", *created):
             return None
         try:
             # The text ends in a zero byte, as PTX must.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from runners.cuda.compilation import refused
@@ -15,9 +13,6 @@ from runners.cuda.libraries import DriverLibrary
 from runners.folders import cache_folder
 from runners.protocol import Failure, Trouble
 
-_COMPILERS = 8
-"""Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
-_AHEAD = 256  # modules whose machine code may wait: of those that nobody came to run, the last
 _FOLDER = "machine code"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -103,26 +98,11 @@ class Modules:
         self._driver, self._library, self._compiler = driver, library, compiler
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
-        self._ahead: dict[str, Future[bytes | None]] = {}
-        """Machine code that is being made on another thread, by key."""
-        self._pool = ThreadPoolExecutor(min(_COMPILERS, os.cpu_count() or 1))
-
-    def compile_ahead(self, key: str, code: bytes, level: int) -> None:
-        """Begin to compile PTX on another thread; `take` waits for it."""
-        if key in self._ahead:
-            return
-        context = self._library.context()
-        self._ahead[key] = self._pool.submit(self._library.compile, code, level, context)
-        if len(self._ahead) > _AHEAD:
-            del self._ahead[next(iter(self._ahead))]
 
     def take(self, key: str, code: bytes, level: int | None) -> Failure | None:
         """Load machine code, or PTX at a level; say why not if the driver refuses it."""
-        ahead = self._ahead.pop(key, None)
-        compiled = ahead and ahead.result()
         try:
-            # Without machine code, the driver also says why it refuses something.
-            self.load(key, compiled or code, None if compiled else level)
+            self.load(key, code, level)
         except LoadError as error:
             return refused("the driver refuses the module", str(error))
         return None
@@ -130,7 +110,9 @@ class Modules:
     def load(self, key: str, code: bytes, level: int | None) -> None:
         """Load a cubin, or PTX at a level of optimisation.
 
-        Raises LoadError if the driver refuses it; the message is the driver's.
+        PTX under test is compiled by this call alone: what cuLink makes of it is other code, of
+        `ptxas -c` (of 135 kernels 64 had other registers, driver 580.159.04, 2026-11-29). Raises
+        LoadError if the driver refuses it; the message is the driver's.
         """
         option = self._driver.jit_option.OPTIMIZATION_LEVEL
         options = [] if level is None else [(option, level)]
@@ -147,7 +129,7 @@ class Modules:
         """
         code = self._compiler and kept_code(
             f"{self._compiler} -O{level}\n{ptx.decode()}",
-            lambda: self._library.compile(ptx, level, self._library.context()),
+            lambda: self._library.compile(ptx, level),
         )
         self.load(key, code or ptx, None if code else level)
 

@@ -151,8 +151,8 @@ class CudaRunner(ClosedAtTheEnd):
         return compiled
 
     def expect(self, compiled: Compiled) -> None:
-        """Compile a module that another runner has, for a launch that is to come."""
-        self._supervisor.expect(compiled)
+        """Begin to load a module that another runner has, for a launch that is to come."""
+        self._supervisor.load(compiled)
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device with any compiler, without loading it.

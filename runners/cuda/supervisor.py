@@ -211,14 +211,6 @@ class Supervisor:
         assert self._facts is not None
         return self._facts
 
-    def expect(self, compiled: Compiled) -> None:
-        """Have the driver compile a module that is not loaded while other things run."""
-        if compiled.optimization is None or self._ensure_child() or compiled.key in self._loaded:
-            return
-        assert self._child is not None
-        code = compiled.key, compiled.code, compiled.optimization
-        self._child.send((None, "modules.compile_ahead", code))
-
     def load(self, compiled: Compiled) -> Waiting[Compiled]:
         """Have a module loaded unless it is; whoever runs it hears of a failure, too."""
         failure = self._ensure_child()

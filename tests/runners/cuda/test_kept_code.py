@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from runners.cuda import modules as kept
 from runners.cuda.modules import LoadError, Modules, kept_code
 from runners.folders import temporary_folder
-from runners.protocol import Trouble
 
 
 @pytest.fixture(autouse=True)
@@ -113,10 +112,7 @@ class FakeLibrary:
     def __init__(self, *, works: bool = True) -> None:
         self.compiled, self.works = 0, works
 
-    def context(self) -> None:
-        return None
-
-    def compile(self, ptx: bytes, level: int, context: None) -> bytes | None:
+    def compile(self, ptx: bytes, level: int) -> bytes | None:
         self.compiled += 1
         return b"%s at %d" % (ptx, level) if self.works else None
 
@@ -141,23 +137,3 @@ def test_where_nothing_can_be_kept_the_driver_is_given_the_text(
     assert library.compiled == (not works)
     with pytest.raises(LoadError, match="no"):
         modules.load_own("key", b"refused", 3)
-
-
-def test_what_is_compiled_ahead_is_loaded_as_machine_code_and_compiled_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kept, "_AHEAD", 2)
-    driver, library = FakeDriver(), FakeLibrary()
-    modules = Modules(driver, library)  # type: ignore[arg-type]
-    # For the first, nobody came before two more did: it is compiled when it is loaded.
-    for key in ("one", "two", "two", "three"):
-        modules.compile_ahead(key, key.encode(), 3)
-    for key in ("one", "two", "three"):
-        assert modules.take(key, key.encode(), 3) is None
-    assert driver.loaded == [(b"one", [("level", 3)]), (b"two at 3", []), (b"three at 3", [])]
-    assert library.compiled == 3
-    refused = Modules(driver, FakeLibrary(works=False))  # type: ignore[arg-type]
-    refused.compile_ahead("key", b"refused", 3)
-    failure = refused.take("key", b"refused", 3)
-    assert failure is not None
-    assert failure.trouble is Trouble.COMPILE_FAILURE

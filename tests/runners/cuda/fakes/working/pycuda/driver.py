@@ -193,13 +193,6 @@ class _Library:
         _locked.remove(address.value)
         return 0
 
-    def cuCtxGetCurrent(self, context) -> int:  # noqa: N802
-        context._obj.value = 1
-        return 0
-
-    def cuCtxSetCurrent(self, context) -> int:  # noqa: N802
-        return 0 if context.value == 1 else 201
-
     def cuLinkCreate_v2(self, count, options, values, state) -> int:  # noqa: N802
         assert options[0] == jit_option.OPTIMIZATION_LEVEL
         state._obj.value = id(state._obj)
