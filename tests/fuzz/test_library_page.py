@@ -36,7 +36,7 @@ def test_an_example_passes_as_it_stands_on_the_page(name: str, tmp_path: Path) -
     finally:
         settings.load_profile(before)
     assert tests
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     for test in tests.values():
         fixtures = {"tmp_path": tmp_path} if "tmp_path" in signature(test).parameters else {}
         test(**fixtures)
