@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 import numpy as np
@@ -20,7 +20,7 @@ from oracle.arithmetic.conversions import is_nan, where
 from oracle.isa.forms import FORMATS, LANES
 from oracle.program import operands
 from oracle.program.operands import Registers, check
-from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
+from oracle.scalar import SCALARS, ScalarInstruction, constant
 
 LANE, ZERO = _GIVEN = ("lane", "zero")
 """The number of the lane (%laneid), and 0 as a compiler cannot know it: 32 bits each."""
@@ -450,15 +450,10 @@ def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask
     return active
 
 
-@lru_cache(maxsize=4096)
-def _constant(kind: str, number: int, shape: tuple[int, ...]) -> Lanes:
-    return np.broadcast_to(CLASSES[kind](number), shape)
-
-
 def _take_assign(state: _LaneState, one: Assign, active: Mask) -> None:
     row = row_of(one)
     sources = [
-        _constant(kind, source, state.shape) if isinstance(source, int) else state.registers[source]
+        constant(kind, source, state.shape) if isinstance(source, int) else state.registers[source]
         for source, kind in zip(one.sources, row.sources, strict=True)
     ]
     if row.carry_in:
@@ -481,7 +476,7 @@ def _take_assign(state: _LaneState, one: Assign, active: Mask) -> None:
 
 def _take_repeat(state: _LaneState, one: Repeat, active: Mask) -> None:
     if isinstance(one.count, int):
-        count: Lanes = np.broadcast_to(np.uint32(one.count), state.shape)
+        count = constant("b32", one.count, state.shape)
     else:
         _note_read(state, one.count, "", active)
         count = state.registers[one.count] & np.uint32(one.mask)

@@ -213,12 +213,11 @@ def writable(program: Program) -> NDArray[np.bool_]:
 
 def check_images(program: Program, images: NDArray[Any]) -> None:
     """Raise UsageError unless an array is a batch of images of a program."""
-    given = getattr(images, "dtype", type(images).__name__)
-    if given != np.uint8:
+    if (given := getattr(images, "dtype", type(images).__name__)) != np.uint8:
         raise UsageError(f"images are {given}; they must be an array of uint8, so convert them")
-    if images.ndim != 2 or images.shape[1] != program.image_bytes:
-        wanted = f"(count, {program.image_bytes}), a row for each image of this program"
-        raise UsageError(f"images have shape {images.shape}; it must be {wanted}")
+    wanted = f"(count, {program.image_bytes}), a row for each image of this program"
+    fits = images.shape[1:] == (program.image_bytes,)
+    check(fits, f"images have shape {images.shape}; it must be {wanted}")
 
 
 def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -32,6 +32,12 @@ CLASSES: Mapping[str, type[np.generic]] = {
     "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_,
 }  # fmt: skip
 """Classes of registers, with the dtype of their patterns."""
+
+
+@lru_cache(maxsize=4096)
+def constant(kind: str, number: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return registers of a class that hold one number: all are one place of memory."""
+    return np.broadcast_to(CLASSES[kind](number), shape)
 
 
 class Immediate(NamedTuple):
