@@ -51,14 +51,13 @@ _TAKES = 0.04
 """Seconds that a further comparison should take, by what the one before took: as long as a thread
 of a busy worker may take to start the next (not measured)."""
 _TOGETHER = 1 << 22  # images of a comparison at most
-_MOST = {False: 1, True: 16}  # comparisons of a program
+_MOST = {False: 1, True: 4}
+"""Comparisons of a program, for which its module is loaded: with one or two of them, and 20 ms a
+program of the driver's compiler, two workers left an H200 idle half of the time (2026-11-29)."""
 _LANES_TAKE = 4
 """Code of lanes alone has so many times fewer images: more programs find more than images."""
-_POOL = 64  # programs that take turns; of more, those that had most leave
+_POOL = 16  # programs that take turns: those of a module
 _QUEUED = 3  # comparisons on their way: while one is looked at the device has two
-_COMPILING = 0.5
-"""Seconds after which a module should be compiled: 20 ms a program of the driver's compiler, where
-all cores compile (H200, 2026-11-28), and up to 16 of them."""
 _CLAIMS = 2
 """Workers that compare in a device's idle time: one left it idle between two launches, 31 % of the
 time (H200, 2026-11-29)."""
@@ -78,7 +77,6 @@ class _Deepened:
     launch: ImageLaunch  # without images
     work: FreshWork  # of the comparison before the next
     together: int  # images of the next comparison
-    compiled: float  # when its module should be, on the clock of time.monotonic
     times: int = 0  # comparisons that were started
     is_odd: bool = False  # whether one was not as it has to be: it has no more
 
@@ -214,7 +212,7 @@ class IdleTime:
         compared = screened = 0.0  # seconds
         # Once no more rounds are wanted, findings that wait have the device to themselves.
         while not (self._end.is_set() or self._heartbeat.interrupted):
-            if self._new:
+            if self._new and len(self._pool) < _POOL:
                 launch = self._new.popleft()
                 item = self._encoded(launch) if self._device is not None else None
                 if item is not None:
@@ -252,7 +250,6 @@ class IdleTime:
         return _Deepened(
             launch=launch, together=_FIRST[self._is_gpu] // _share(batch),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
-            compiled=time.monotonic() + _COMPILING,
         )  # fmt: skip
 
     def _take_in(self, item: _Deepened) -> None:
@@ -261,15 +258,12 @@ class IdleTime:
         if all(one.launch.compiled.key != compiled.key for one in self._pool):
             self._device.expect(compiled)
         self._pool.append(item)
-        if len(self._pool) > _POOL:
-            self._pool.remove(max(self._pool, key=lambda one: one.times))
 
     def _next(self) -> _Deepened | None:
         """Return who had fewest comparisons, of those that may have more."""
-        most, now = _MOST[self._is_gpu], time.monotonic()
+        most = _MOST[self._is_gpu]
         self._pool = [one for one in self._pool if one.times < most and not one.is_odd]
-        # What is compiled still would keep the device waiting.
-        return min(self._pool, key=lambda one: (one.compiled > now, one.times), default=None)
+        return min(self._pool, key=lambda one: one.times, default=None)
 
     def _compare(self) -> bool:
         """Have comparisons on their way, and wait for the first; False if there is none."""
