@@ -53,7 +53,7 @@ of a busy worker may take to start the next (not measured)."""
 _TOGETHER = 1 << 22  # images of a comparison at most
 _MOST = {False: 1, True: 4}
 """Comparisons of a program, for which its module is loaded: with one or two of them, and 20 ms a
-program of the driver's compiler, two workers left an H200 idle half of the time (2026-11-29)."""
+program of the driver's compiler, two workers left an H200 idle 38 % of the time (2026-11-29)."""
 _LANES_TAKE = 4
 """Code of lanes alone has so many times fewer images: more programs find more than images."""
 _POOL = 16  # programs that take turns: those of a module
