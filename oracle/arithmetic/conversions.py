@@ -337,9 +337,10 @@ def step_away(nearest: Floats, beyond: Array, exact: Array, rounding: str) -> No
     else:
         # Upward is away from zero for positive numbers, and toward it for negative ones.
         inward &= beyond
-        steps -= 2 * inward.view(np.int8)
+        steps -= inward.view(np.int8)
+        steps -= inward.view(np.int8)
     pattern = nearest.view(np.int64)
-    pattern += steps
+    pattern += steps.astype(np.int64)
 
 
 def unpacked(bits: Array, name: str) -> Array:

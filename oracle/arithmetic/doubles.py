@@ -37,8 +37,9 @@ _ORDINARY = 480
 """Ordinary exponents: products are below 2^960, and multiples of 2^-1064, or zero."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
-_BLOCK = 1 << 16
-"""Elements of C that take a step together; 2^14 took a fifth longer, 2^17 as long (2026-11-22)."""
+_BLOCK = 1 << 15
+"""Elements of C that take a step together; 2^14 and 2^16 took a tenth longer (L2 of 2 MiB,
+2026-11-29)."""
 _MANY = 2
 """A tile with more than one unusual element in so many goes a slow way as a whole (2026-11-29)."""
 _LOWER = 0 if sys.byteorder == "little" else 1
