@@ -402,8 +402,8 @@ _LANES_TO_F32 = r"^mma\.sync.*\.m16.*\.f32\.(?:f16|bf16|tf32)\.(?:f16|bf16|tf32)
 _MOST_PRODUCTS = (
     r"^mma\.sync.*(?:m16n8k16.*\.(?:f16\.f16|bf16\.bf16)|m16n8k8.*\.tf32\.tf32)\.f(?:16|32)$"
 )
-_EIGHT_BITS = r"^mma\.sync.*\.e[45]m[32]\.e[45]m[32]\."
-_LONG_EIGHT_BITS = r"^mma\.sync.*\.m16n8k32\..*\.f32\.e[45]m[32]\.e[45]m[32]\.f32$"
+_EIGHT_BITS = r"^mma\.sync(?!.*kind).*\.e[45]m[32]\.e[45]m[32]\."
+_LONG_EIGHT_BITS = r"^mma\.sync(?!.*kind).*\.m16n8k32\..*\.f32\.e[45]m[32]\.e[45]m[32]\.f32$"
 _LONG_DOUBLES = r"^mma\.sync.*\.m16n8k(?:8|16)\..*\.f64$"
 _MIXED_SIGNS = r"^mma\.sync.*\.(?:s[48]\.u|u[48]\.s)[48]\.s32$"
 _QUADS = r"^mma\.sync.*\.m8n8k4\..*\.f16\.f16\.\w+$"
@@ -465,10 +465,10 @@ _msp = partial(_unit, guilty=("mma.sp",))
 _txt = partial(rw.text, guilty=("mma.sp",))
 _SPARSE = r"^mma\.sp"
 # Of metadata that fill the words of all lanes, there is one selector.
-_SELECTED = r"^mma\.sp.*\.m16n8k(?!128|64\..*(?:8|e[45]m[32])\.[fs]32$)"
+_SELECTED = r"^mma\.sp(?!.*kind).*\.m16n8k(?!128|64\..*(?:8|e[45]m[32])\.[fs]32$)"
 _SPARSE_BLOCKS = r"^mma\.sp.*\.m16n8k(?:8|16|32)\..*\.f(?:16|32)$"
 _LONG_SPARSE_BLOCKS = r"^mma\.sp.*\.m16n8k(?:32\..*b?f16|16\..*tf32)\.f(?:16|32)$"
-_SPARSE_EIGHT_BITS = r"^mma\.sp.*\.e[45]m[32]\.f32$"
+_SPARSE_EIGHT_BITS = r"^mma\.sp(?!.*kind).*\.e[45]m[32]\.f32$"
 
 _SPARSE_CHOICE = (
     _msp("sparse-selector-ignored", _SELECTED, SparseUnit, _with(ignores_selector=True),

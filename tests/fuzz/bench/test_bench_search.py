@@ -56,8 +56,8 @@ def test_a_device_that_disagrees_with_the_oracle_measures_nothing(
 
 def test_every_fault_of_the_catalogue_can_show_on_a_target_of_the_bench() -> None:
     hidden = []
-    for target in ("sm_90", TARGET):
-        subjects = chosen("*", target=target, version=VERSION)
+    for target, version in (("sm_90", VERSION), (TARGET, VERSION), ("sm_120a", "8.7")):
+        subjects = chosen("*", target=target, version=version)
         assert [fault for fault, _ in subjects] == [*CATALOGUE]
         hidden.append({fault.name for fault, reason in subjects if reason})
     # Of sm_100a no figures of mma.sync are known, so that no program with it is judged there.

@@ -126,7 +126,7 @@ def products(target):
     found = []
     for form in FORMS:
         unknown = form.is_product and form.a_type.is_float and form.satfinite
-        if form.is_product and not unknown and model.judges(form):
+        if form.is_product and not form.is_scaled and not unknown and model.judges(form):
             found.append(form)
     return found
 
