@@ -203,10 +203,10 @@ def _chain(
 def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
     """Add a block, (block, rows, 1, tiles) x (block, n, tiles) to patterns `c` (rows, n, tiles)."""
     fmt, working = rule.accumulator_format, a.working
-    field = scratch.copy("field", c)
-    field >>= fmt.fraction_bits
-    field &= (1 << fmt.exponent_bits) - 1
-    tiles = np.flatnonzero((field.max(axis=(0, 1)) > 2 * fmt.bias) | a.special | b.special)
+    largest = scratch.array("largest", c.shape, np.int16)
+    np.right_shift(c, fmt.fraction_bits, out=largest, casting="unsafe")
+    largest &= (1 << fmt.exponent_bits) - 1
+    tiles = np.flatnonzero((largest.max(axis=(0, 1)) > 2 * fmt.bias) | a.special | b.special)
     # Gathering most of them costs more than taking all.
     special = slice(None) if 3 * len(tiles) > c.shape[-1] else tiles
     plain = None
@@ -217,7 +217,6 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
             "krt,knt->rnt", a.values[:, :, 0, :][..., special], b.values[..., special], out=plain
         )
         plain += element_values(c[..., special], fmt)
-    largest = scratch.copy("largest", field, np.int16)
     largest -= fmt.bias
     products = _largest_exponents(a.exponents, b.exponents, scratch)
     # Where every product has a zero, even the smallest normal accumulator is larger.
@@ -351,7 +350,7 @@ def _round_to_nearest_half(
     pattern &= ~low
     single = np.multiply(exact, grid, dtype=np.float32, casting="unsafe")
     halves = narrow(single.view(np.uint32))
-    np.copyto(out, np.where(halves == 0x8000, np.uint16(0), halves))
+    np.multiply(halves, halves != 0x8000, out=out)
 
 
 def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
