@@ -197,9 +197,6 @@ class SimulatedRunner(ClosedAtTheEnd):
         ledger, seconds = read_ledger(book, kernel.image_bytes), time.perf_counter() - start
         return Collected(outcome=Screened(ledger=ledger, seconds=seconds, health=None))
 
-    def expect(self, compiled: Compiled) -> None:
-        """Do nothing: modules are read when they run."""
-
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:

@@ -216,7 +216,7 @@ class IdleTime:
                 launch = self._new.popleft()
                 item = self._encoded(launch) if self._device is not None else None
                 if item is not None:
-                    self._take_in(item)
+                    self._pool.append(item)
                 elif screening is not None:
                     screening.add(launch)
             begun = time.monotonic()
@@ -251,13 +251,6 @@ class IdleTime:
             launch=launch, together=_FIRST[self._is_gpu] // _share(batch),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
         )  # fmt: skip
-
-    def _take_in(self, item: _Deepened) -> None:
-        assert self._device is not None
-        compiled = item.launch.compiled
-        if all(one.launch.compiled.key != compiled.key for one in self._pool):
-            self._device.expect(compiled)
-        self._pool.append(item)
 
     def _next(self) -> _Deepened | None:
         """Return who had fewest comparisons, of those that may have more."""

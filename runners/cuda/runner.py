@@ -147,12 +147,8 @@ class CudaRunner(ClosedAtTheEnd):
         """Begin to compile a module for the device; the first launch reports the result."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self.expect(compiled)
+            self._supervisor.load(compiled)
         return compiled
-
-    def expect(self, compiled: Compiled) -> None:
-        """Begin to load a module that another runner has, for a launch that is to come."""
-        self._supervisor.load(compiled)
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device with any compiler, without loading it.

@@ -83,9 +83,6 @@ def finished_by(sms: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
 class FreshRunner(Protocol):
     """A runner that can."""
 
-    def expect(self, compiled: Compiled) -> None:
-        """Take in a module of another runner, so that a comparison need not wait for that."""
-
     def fresh(
         self, compiled: Compiled, work: FreshWork, *, entry: str | None = None
     ) -> PendingFresh:
