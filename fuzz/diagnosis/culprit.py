@@ -36,7 +36,7 @@ from fuzz.diagnosis.multiplications import wrong_multiplication
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, maker_of, trace
-from oracle.isa.forms import LANES, Form, Format
+from oracle.isa.forms import LANES, SCALES_OF_ONE, Form, Format
 from oracle.isa.lookup import chunks_of
 from oracle.program.lane_code import Repeat
 from oracle.program.operands import (
@@ -385,7 +385,7 @@ def _drawn(alone: _Alone, number: int) -> _Contents:
             yield from _filled(alone, use, metadata_bytes(chunks_of(form))[noise])
             continue
         if use.field in ("sa", "sb"):
-            one = 0x38 if form.texts["stype"] == "ue4m3" else 0x7F
+            one = SCALES_OF_ONE[form.texts["stype"]]
             yield from _filled(alone, use, np.full((LANES, 4), one, np.uint8))
             continue
         type_ = form.type(use.field)

@@ -231,6 +231,9 @@ _KINDS = {
 }  # fmt: skip
 _PACKED = ("kind::mxf4", "kind::mxf4nvf4")
 """Kinds of multiplications whose e2m1 need no container (9.7.14.5.14)."""
+SCALES_OF_ONE = {"ue8m0": 0x7F, "ue4m3": 0x38}
+"""The pattern of 1 in each format of scales: an exponent of 8 bits with a bias of 127, and e4m3
+without a sign, with a bias of 7 (OCP MX 1.0, 5.4.1; PTX ISA 5.2.3)."""
 _SCALE_VECTORS = {"": 1, "kind::mxf4": 2}
 """`.scale_vec` where it is left out: 1X, and of mxf4 2X (9.7.14.5.14)."""
 

@@ -11,7 +11,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.forms import FORMATS, FormatKind
+from oracle.isa.forms import FORMATS, SCALES_OF_ONE, FormatKind
 from strategies.contents import float_fills as floats
 from strategies.contents.expressions import (
     LINE,
@@ -427,10 +427,10 @@ OF_ROWS: Mapping[V, Fill] = {
 
 
 _SCALES = {
-    "ue8m0": (0x7F, range(0x77, 0x87), (0, 1, 2, 0x40, 0x7E, 0x7F, 0x80, 0xC0, 0xFD, 0xFE), 0xFF),
-    "ue4m3": (0x38, range(0x30, 0x40), (0, 1, 4, 7, 8, 0x37, 0x38, 0x39, 0x77, 0x7E), 0x7F),
+    "ue8m0": (range(0x77, 0x87), (0, 1, 2, 0x40, 0x7E, 0x7F, 0x80, 0xC0, 0xFD, 0xFE), 0xFF),
+    "ue4m3": (range(0x30, 0x40), (0, 1, 4, 7, 8, 0x37, 0x38, 0x39, 0x77, 0x7E), 0x7F),
 }
-"""By format: 1, 16 numbers around it, numbers far apart, its NaN (PTX ISA 5.2.3)."""
+"""By format: 16 numbers around 1, numbers far apart, its NaN (PTX ISA 5.2.3)."""
 
 
 @cache
@@ -439,7 +439,7 @@ def of_scales(name: str) -> Mapping[V, Fill]:
 
     Of other classes they are any.
     """
-    one, around, ends, nan = _SCALES[name]
+    one, (around, ends, nan) = SCALES_OF_ONE[name], _SCALES[name]
     near = pattern(around, wide(NOISE & 15))
     apart = pattern(ends, wide(NOISE) * len(ends) >> 8)
     few = select(equal(wide(NOISE), 0), nan, near)
