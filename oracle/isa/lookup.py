@@ -512,11 +512,6 @@ def selectors_of(form: Form) -> Sequence[int]:
     return range(4 // metadata_lanes(form)) if form.has_metadata else ()
 
 
-def selector_of(form: Form, ids: ScaleIds) -> int | None:
-    """Return the number for which `scale_ids` returns these; None if the ISA defines none."""
-    return next((one for one in selectors_of(form) if scale_ids(form, one) == ids), None)
-
-
 def ptx_operands(form: Form, vectors: Sequence[str], selector: int | None) -> list[str]:
     """Return the operands of a multiplication as PTX has them, of its vectors in order."""
     texts = dict(zip(form.vectors, vectors, strict=True))
