@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.descriptors import byte_addresses
+from oracle.descriptors import UNIT, byte_addresses
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available, selectors_of
 from oracle.isa.targets import Module
@@ -39,7 +39,7 @@ from strategies.programs.builder import DIGITS, Dice
 _WORDS = 4  # Registers of A, and of every other value
 _MOST_REGISTERS = 216  # Of all values, of the 255 that a thread has
 _MOST_SHARED = 160 << 10  # Bytes of shared memory
-_UNIT, _LINES = 16, 8  # Bytes that a swizzle moves, and lines of a pattern (9.7.15.5.1.2)
+_LINES = 8  # Of a pattern (9.7.15.5.1.2)
 _SWIZZLES = (128, 16, 64, 32)
 _ACCUMULATORS = (1, 2, 1, 3, 2, 4)
 _EVENTS = (4, 7, 10, 14)
@@ -417,24 +417,24 @@ def _tile(builder: _GroupBuilder, form: Form, operand: str, dice: Dice) -> Share
     pattern = _LINES * swizzle
     near, far = pattern, pattern
     if not transposed:
-        near = pattern if swizzle > _UNIT else _LINES * _UNIT
-        far = near * max(1, line // swizzle) if swizzle == _UNIT else pattern
-        if swizzle > _UNIT and line > swizzle:
+        near = pattern if swizzle > UNIT else _LINES * UNIT
+        far = near * max(1, line // swizzle) if swizzle == UNIT else pattern
+        if swizzle > UNIT and line > swizzle:
             near = pattern * -(-lines // _LINES)
     else:
         far = pattern * -(-depth // _LINES)
     # By what the page calls them, strides of bytes along both ways.
-    leading, stride = (near, far) if not transposed or swizzle == _UNIT else (far, near)
+    leading, stride = (near, far) if not transposed or swizzle == UNIT else (far, near)
     kind = dice.below(8)
     if kind == 1:
-        leading, stride = leading + _UNIT * dice.below(8), stride + _UNIT * dice.below(8)
+        leading, stride = leading + UNIT * dice.below(8), stride + UNIT * dice.below(8)
     elif kind == 2:
-        leading, stride = _UNIT * dice.below(32), _UNIT * dice.below(32)
-    start = (0, 0, 0, 32, 64, 96, 16, 1024)[dice.below(8)] if swizzle > _UNIT or kind == 2 else 0
+        leading, stride = UNIT * dice.below(32), UNIT * dice.below(32)
+    start = (0, 0, 0, 32, 64, 96, 16, 1024)[dice.below(8)] if swizzle > UNIT or kind == 2 else 0
     base = dice.below(8) if dice.below(8) == 0 else 0
     tile = SharedTile(
         place=Place(buffer="s", offset=start), leading=leading, stride=stride, swizzle=swizzle,
-        base_offset=base if swizzle > _UNIT else 0, transposed=transposed, built=built,
+        base_offset=base if swizzle > UNIT else 0, transposed=transposed, built=built,
     )  # fmt: skip
     last = int(byte_addresses(matrix, tile.descriptor, transposed).max())
     size = -(-(last + 1) // 256) * 256
