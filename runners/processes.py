@@ -550,6 +550,10 @@ class SupervisedChild:
         os.lseek(self._log.fileno(), 0, os.SEEK_SET)
 
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment that limits NumPy to one thread: there is a process for every core already."""
+
+
 @contextlib.contextmanager
 def process_pool(
     workers: int, begin: Callable[..., None] | None = None, *given: object
@@ -561,6 +565,7 @@ def process_pool(
     """
     # Not forked: threads of NumPy and Rich would be cut off in the middle.
     context = multiprocessing.get_context("spawn")
+    os.environ.update(ONE_THREAD)  # for those that are started here; NumPy has looked already
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin, initargs=(begin, given)
     )
