@@ -171,7 +171,8 @@ def _read_in_flight(step: Step) -> Iterator[tuple[Step, ...]]:
 
 def _written_in_flight(step: Step) -> Iterator[tuple[Step, ...]]:
     if isinstance(step, AsyncProduct) and step.a:
-        yield step, set_registers(destination=text_of([min(step.of_a)]), count=1, constant=0)
+        (first, *_) = next(use.registers for use in step.uses if use.field == "a")
+        yield step, set_registers(destination=text_of([first]), count=1, constant=0)
 
 
 def _shared_otherwise(step: Step) -> Iterator[tuple[Step, ...]]:

@@ -81,14 +81,15 @@ def with_words_of_loops(program: Program) -> NDArray[np.uint8]:
     return images
 
 
-@pytest.mark.parametrize("key", [3, 6])
+@pytest.mark.parametrize("key", [7, 10, 13])
 def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_step(key: int) -> None:
     """Two definitions of what is undefined, written apart: they differ nowhere."""
     program, refused = drawn(FORMS[key * 7919 % len(FORMS)], key), set()
     images = with_words_of_loops(program)
     with SimulatedRunner("sm_90a") as runner:
         for name, damage in GROUP_DAMAGES.items():
-            found = [*damaged(program.steps, damage)]
+            if not (found := [*damaged(program.steps, damage)]):
+                continue
             other = replace(program, steps=found[key % len(found)])
             module = emit(other, module=MODULE)
             ran = runner.run(runner.compile(module), images)  # type: ignore[arg-type]
