@@ -39,6 +39,8 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.allocation import keep_memory
 from runners.protocol import Trouble
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment that limits NumPy to one thread: there is a process for every core already."""
 OUTPUT_LIMIT = 64 << 20
 """Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
@@ -548,10 +550,6 @@ class SupervisedChild:
         os.ftruncate(self._log.fileno(), 0)
         # The process writes where this ends: both have the file open as one.
         os.lseek(self._log.fileno(), 0, os.SEEK_SET)
-
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
 @contextlib.contextmanager
