@@ -304,6 +304,8 @@ class Conform(Options, words="conform", runs="conform:conform"):
     target: str | None = shared("chosen_target")
     ptx_version: str | None = shared("chosen_version")
     workers: int = shared("workers", "Forms at the same time, each in a process.", default=1)
+    assembler: str | None = shared("assembler")
+    level: int | None = shared("level")
     deadline: float | None = option(
         "Seconds for all images of one form.  [default: 60]", type=Range(min=0, min_open=True)
     )
