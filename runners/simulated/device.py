@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.kernels import Kernel, Launch, launches_of, parameters_at
-from runners.protocol import NO_SM
 from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, decode
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
@@ -437,7 +436,7 @@ class LoadedModule:
 
         Returns as `launch` does, in as many launches as it takes. A trap has numbers of images.
         """
-        results, sms = np.empty_like(images), np.full(len(images), NO_SM, np.uint32)
+        results, sms = np.empty_like(images), np.full(len(images), 0xFFFF_FFFF, np.uint32)
         size, launch = kernel.image_bytes, kernel.launch
         if launch is None:
             for first in range(0, len(images), _CHUNK_IMAGES):
