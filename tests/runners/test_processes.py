@@ -54,6 +54,20 @@ def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> Non
     assert time.monotonic() - started < 60
 
 
+def test_what_a_process_that_yields_the_processor_starts_yields_it_too() -> None:
+    """Each tool has a session of its own, beside which niceness of a process may not count."""
+    look = ["sh", "-c", f"nice; cat {processes._SESSION}"]
+    code = f"""if True:
+        from runners.processes import be_nice, run_tool
+        be_nice(3)
+        print(run_tool({look}, deadline=60).text)"""
+    child = [sys.executable, "-c", code]
+    said = subprocess.run(child, env=helper_environment(), capture_output=True, text=True).stdout
+    niceness = os.nice(0) + 3
+    assert said.startswith(f"{niceness}\n")
+    assert not Path(processes._SESSION).exists() or f"nice {niceness}" in said
+
+
 def test_a_process_that_becomes_another_program_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
