@@ -417,10 +417,15 @@ class Triage:
             member.new = member.saved.new
         return member
 
-    def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
-        """Return what is to be examined next: replays before shrinking, the oldest first."""
+    def next_job(
+        self, seconds: float, *, shrinking: bool = True, ending: bool = False
+    ) -> Examination | None:
+        """Return what is to be examined next: replays before shrinking, the oldest first.
+
+        As long as the campaign is not `ending`, half of the examiners make findings smaller.
+        """
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
-        first = shrinking and busy.count(True) < busy.count(False)
+        first = shrinking and not ending and busy.count(True) < busy.count(False)
         free = [
             (key, one, one.saved)
             for key, one in self.members.items()
