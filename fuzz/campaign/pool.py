@@ -34,7 +34,14 @@ from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.allocation import keep_memory
-from runners.processes import NoAnswerError, SupervisedChild, be_nice, helper, helper_environment
+from runners.processes import (
+    ONE_THREAD,
+    NoAnswerError,
+    SupervisedChild,
+    be_nice,
+    helper,
+    helper_environment,
+)
 from runners.protocol import ClosedAtTheEnd, Trouble
 
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
@@ -48,8 +55,6 @@ _WORKERS_OF_AN_EXAMINER = 4
 _EXAMINER_NICENESS = 5
 """Of an examiner: a third of a core beside a worker (sched(7): 1.25 a step), so that rounds go on
 where all cores are taken."""
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
 def pickled(check: protocol.Check) -> bytes:
@@ -291,7 +296,7 @@ class ProcessPool(WorkerPool):
             child = SupervisedChild(
                 helper("fuzz.campaign.pool"), str(len(self._heartbeats.rows)), str(row),
                 str(_EXAMINER_NICENESS if row in self._examiners else 0),
-                environment={**helper_environment(), **_ONE_THREAD},
+                environment={**helper_environment(), **ONE_THREAD},
             )  # fmt: skip
         except OSError as error:
             raise InfrastructureError(
