@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.allocation import keep_memory
+from runners.allocation import in_new_session, keep_memory
 from runners.protocol import Trouble
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -51,10 +51,6 @@ _TAIL_BYTES = 64 << 10  # bytes of a tool's messages that are kept: the end, whe
 _GRACE = 10.0  # seconds that a killed process may take to go away
 _MARK = "WARPFUZZ_TOOL"
 """Variable by which processes that a tool has started are known as its own, wherever they went."""
-_SESSION = "/proc/self/autogroup"
-"""Niceness of a session. Where it is there, that of processes is only for those of one session
-(sched(7), "The autogroup feature"): niceness 10 got as much of a core as 0 (2026-11-29)."""
-_yielded: list[int] = []  # niceness of this process, if it has asked for one
 _BLOCK = 512  # bytes of a unit of `ulimit -f` (POSIX.1-2017, ulimit)
 _MOST_BYTES = 256 << 20  # longest answer, in bytes: a thousand images of 128 KiB, before and after
 _AT_ONCE_BYTES = 64 << 10
@@ -141,8 +137,7 @@ class Tool:
             bounds.append(f"-v {memory_bytes >> 10}")
         # A bound that is lower already stays.
         script = "".join(f"ulimit {bound} 2>/dev/null; " for bound in bounds) + 'exec "$@"'
-        if _yielded:
-            script = f"{{ echo {max(_yielded)} > {_SESSION}; }} 2>/dev/null; {script}"
+        script = in_new_session() + script
         self._mark = f"{os.getpid()}-{next(_numbers)}"
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             ["/bin/sh", "-c", script, "sh", *command], cwd=cwd,
@@ -207,13 +202,6 @@ class Tool:
         """Kill it, and what is in its group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-
-
-def be_nice(niceness: int) -> None:
-    """Leave the processor to others, with all that this process starts from now on."""
-    _yielded.append(os.nice(niceness))
-    with contextlib.suppress(OSError):
-        Path(_SESSION).write_text(f"{max(_yielded)}")
 
 
 def _variables(pid: int) -> bytes:

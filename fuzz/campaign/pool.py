@@ -33,12 +33,11 @@ from numpy.typing import NDArray
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from runners.allocation import keep_memory
+from runners.allocation import be_nice, keep_memory
 from runners.processes import (
     ONE_THREAD,
     NoAnswerError,
     SupervisedChild,
-    be_nice,
     helper,
     helper_environment,
 )

@@ -420,10 +420,7 @@ class Triage:
     def next_job(
         self, seconds: float, *, shrinking: bool = True, ending: bool = False
     ) -> Examination | None:
-        """Return what is to be examined next: replays before shrinking, the oldest first.
-
-        As long as the campaign is not `ending`, half of the examiners make findings smaller.
-        """
+        """Return what is to be examined next, the oldest first: by turns, or replays at the end."""
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
         first = shrinking and not ending and busy.count(True) < busy.count(False)
         free = [
