@@ -5,7 +5,6 @@ Features are a pure function of a program, never of how it was drawn.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +13,7 @@ from typing import assert_never
 
 from oracle.isa.forms import ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
+from oracle.layouts import is_packed
 from oracle.program import lane_code
 from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
@@ -33,6 +33,7 @@ from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
+from strategies.liveness import chains, most_live
 
 HUGE_PITCH, LARGE_FACTOR = 4096, 2  # Strides that are huge, in bytes, and large, in default ones
 SHARED_ROW_BYTES = 16
@@ -147,6 +148,7 @@ class Has:
         f"registers of {ROW_LOADS[0]} are stored and loaded by wmma", opaque=True
     )
     FED_BY_ROWS = _program(f"{ROW_LOADS[0]} feeds mma.sync", opaque=False)
+    WIDENED = _program(f"{ROW_LOADS[0]} widens elements that mma.sync multiplies", opaque=False)
     D_AS_MULTIPLICAND = _program("d of mma.sync is a or b of the next", opaque=False)
     ROWS_OF_D = _program(f"{ROW_STORES[0]} stores d of mma.sync", opaque=False)
     OVER_PART = _program("d in some of the registers of a or b", opaque=False)
@@ -160,6 +162,7 @@ class Has:
     METADATA_SET = _program("metadata in registers that are set", opaque=False, operand="e")
     OVER_METADATA = _program("d in the register of the metadata", opaque=False, operand="e")
     SCALE_IDS = _program("selectors of scales above 0", opaque=False, operand="sa")
+    IDS_IN_REGISTERS = _program("selectors of scales in registers", opaque=False, operand="sa")
     OVER_SCALES = _program("d in a register of scales", opaque=False, operand="sa")
     ROWS_REPEATED = _program(f"{ROW_STORES[0]} repeats a register", opaque=False)
     MOVED_IN_PLACE = _program(f"{MOVES[0]} into its source", opaque=False)
@@ -234,6 +237,8 @@ def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque, others = form.opaque or form.is_load, _PRODUCTS - {*of_form(form)} | OF_CODE
     others |= {Has.SELECTOR} if form.is_scaled else set()  # it is 0 there
+    if not (form.is_product and any(form.type(operand).padding for operand in "ab")):
+        others |= {Has.WIDENED}
     return tuple(
         feature
         for feature in FEATURES.values()
@@ -364,6 +369,7 @@ def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     return _those(
         {
             (Has.SCALE_IDS if step.form.is_scaled else Has.SELECTOR): bool(step.selector),
+            Has.IDS_IN_REGISTERS: step.ids_in_registers,
             **{_OVER[u.field]: True for u in step.uses[4:] if {*d.registers} & {*u.registers}},
             Has.IN_PLACE_REGISTERS: d.name == c.name,
             Has.C_ORDER: way in _ORDERS,
@@ -414,7 +420,7 @@ def _of_access(program: Program, step: ops.MatrixAccess) -> Iterator[Feature]:
 def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
     products = [step for step in steps if ops.multiplies(step)]
-    chain, reused = _chains(program.steps)
+    chain, reused = chains(program.steps)
     fragments, registers = most_live(program.steps)
     instructions, code = any(s.instruction for s in steps), any(map(is_lane_code, steps))
     return _those(
@@ -439,6 +445,7 @@ def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
 def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield where registers known by lane come from, each from the last step that wrote it."""
     makers: dict[Register, Step] = {}
+    widening = list[Step]()  # Loads that widen elements, and code of lanes behind them
 
     def has(step: LaneCode, *families: str) -> bool:
         return any(SCALARS[opcode].family in families for opcode in step.opcodes)
@@ -449,6 +456,10 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             for use in step.reads
         }
         every_ = [one for some in sources.values() for one in some]
+        if (ops.loads_rows(step) and is_packed(step.form)) or (
+            is_lane_code(step) and any(one is other for one in every_ for other in widening)
+        ):
+            widening.append(step)
         if ops.multiplies_registers(step):
             code = list(filter(is_lane_code, every_))
             multiplicands = (*sources["a"], *sources["b"])
@@ -456,6 +467,7 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
                 Has.METADATA_SET: any(one.sets is not None for one in sources.get("e", ())),
                 Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
                 Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
+                Has.WIDENED: any(one is other for one in multiplicands for other in widening),
                 Has.LANES_BEFORE: bool(code),
                 Has.UNPACKED: any(has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
             }
@@ -516,85 +528,3 @@ def main_form(program: Program) -> Form | None:
     found = [step.form for step in walk(program.steps) if ops.is_main(step)]
     products = (form for form in found if form.is_product and not form.opaque)
     return next(products, found[0] if found else None)
-
-
-_Values = tuple[dict[Register, int], Counter[tuple[str, tuple[Register, ...]]]]
-"""The multiplications before the value in each register, one after the other, and how often
-registers were used as an operand since one of them was written."""
-_Vectors = frozenset[tuple[Register, ...]]
-
-
-def _chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
-    """Follow fragments on all paths through a program whose loops run once or twice.
-
-    Returns most multiplications before one whose D became, one after the other, the C of the next;
-    and the most multiplications that use one value as "a" and as "b".
-    """
-    most, reused = 0, {"a": 0, "b": 0}
-
-    def block(steps: tuple[Step, ...], before: _Values, other: _Values | None = None) -> _Values:
-        after = follow(steps, (dict(before[0]), Counter(before[1])))
-        joined = before if other is None else other
-        after[0].update({one: max(n, after[0].get(one, 0)) for one, n in joined[0].items()})
-        after[1].update(joined[1] - after[1])
-        return after
-
-    def follow(steps: tuple[Step, ...], values: _Values) -> _Values:
-        nonlocal most
-        for step in steps:
-            chain = -1
-            match step:
-                case Branch():
-                    then = dict(values[0]), Counter(values[1])
-                    values = block(step.then, then, follow(step.otherwise, values))
-                case Loop():
-                    turns = step.count.mask if isinstance(step.count, Word) else step.count
-                    for _ in range(min(2, turns)):
-                        values = block(step.body, values)
-                case _ if ops.multiplies(step):
-                    for use in step.uses[1:3]:
-                        values[1][use.field, use.registers] += 1
-                        times = values[1][use.field, use.registers]
-                        reused[use.field] = max(reused[use.field], times)
-                    chain = max(values[0].get(one, 0) for one in step.uses[3].registers)
-                    most = max(most, chain)
-                case _ if step.writes is not None:
-                    carried = [use for use in step.reads if use.name == step.carried]
-                    kept = (values[0].get(one, 0) for use in carried[:1] for one in use.registers)
-                    chain = max(kept, default=0) - 1
-            if step.writes is not None:
-                registers = step.writes.registers
-                values[0].update(dict.fromkeys(registers, chain + 1))
-                for key in [key for key in values[1] if not set(registers).isdisjoint(key[1])]:
-                    del values[1][key]
-        return values
-
-    follow(steps, ({}, Counter()))
-    return most, reused
-
-
-def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
-    """Return how much some later step still needs at once where that is most.
-
-    Fragments (and results of ldmatrix), and registers of 32 bits in each thread.
-    """
-    peaks: list[_Vectors] = []
-
-    def needed(steps: tuple[Step, ...], after: _Vectors) -> _Vectors:
-        for step in reversed(steps):
-            match step:
-                case Branch():
-                    after = needed(step.then, after) | needed(step.otherwise, after)
-                case Loop():
-                    after |= needed(step.body, after | needed(step.body, after))
-                case _:
-                    if step.writes is not None:
-                        written = set(step.writes.registers)
-                        after = frozenset(one for one in after if written.isdisjoint(one))
-                    after |= {use.registers for use in step.reads}
-            peaks.append(after)
-        return after
-
-    needed(steps, frozenset())
-    registers = (sum(one.bits // 32 for one in set[Register]().union(*peak)) for peak in peaks)
-    return max(map(len, peaks), default=0), max(registers, default=0)

@@ -23,7 +23,7 @@ from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, Uniform, Word
 from oracle.program.operations import set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Loop, Step, plain_load, plain_store
+from oracle.program.steps import Barrier, Copy, Loop, PlainAccess, Step, plain_load, plain_store
 from oracle.program.warpgroup import (
     MAX_PENDING,
     THREADS,
@@ -151,6 +151,63 @@ def group_program(
     for name, form in builder.d.items():
         drafts.append(_stored(builder, name, form.words("d")))
     drafts += [_stored(builder, name, _WORDS) for name in (*builder.values, "y")]
+    return _program(builder, drafts)
+
+
+GROUP_WAYS = ("A in shared memory", "A in registers")
+"""How `each_way` multiplies, in words; D of a way is in the buffer gd0, or gd1."""
+
+
+def each_way(data: ConjectureData, form: Form) -> Program:
+    """Draw a multiplication of a form in every way, one after the other, with its descriptors."""
+    builder, drafts = _GroupBuilder(data, [form]), list[_Draft]()
+    for number, a in enumerate(("", "x")):
+        name, builder.before, builder.here = f"d{number}", [], []
+        builder.load(name, form.words("d"))
+        if a:
+            builder.load(a, _WORDS)
+        _begin(builder, form, name, a, builder.dice())
+        ordered: list[Step] = [_sync("proxy_fence"), Barrier()]
+        ended: list[Step] = [_sync("commit_group"), _sync("wait_group")]
+        (load,) = (
+            step
+            for step in builder.before
+            if isinstance(step, PlainAccess) and step.registers == name
+        )
+        drafts += [*builder.before, *ordered, *builder.here, *ended, replace(load, loads=False)]
+    return _program(builder, drafts)
+
+
+def plain_multiplication(form: Form) -> Program:
+    """Return a multiplication of A in registers and B in shared memory, by rows of 16 bytes.
+
+    Buffers are "a", "b", "c" (D before it), "d", and "e" of metadata; registers are called alike.
+    """
+    line = form.matrix("b").rows * form.b_type.bits // 8
+    pattern = _LINES * UNIT
+    tile = SharedTile(place=Place(buffer="sb"), leading=pattern, stride=pattern * (line // UNIT))
+    size = form.shape.n * line
+    has_metadata: dict[str, Any] = {"e": "e", "selector": 0} if form.has_metadata else {}
+    counts = {"a": _WORDS, "c": form.words("d")} | dict.fromkeys(has_metadata and "e", 1)
+    buffers = [Buffer(name=name, space="global", size=THREADS * 4 * count)
+               for name, count in (*counts.items(), ("d", counts["c"]))]  # fmt: skip
+    buffers += [Buffer(name="b", space="global", size=size)]
+    buffers += [Buffer(name="sb", space="shared", size=size)]
+    steps: list[Step] = [
+        plain_load(registers=name, count=count, place=Place(buffer=name), lanes=THREADS)
+        for name, count in counts.items()
+    ]
+    steps += [
+        Copy(source=Place(buffer="b"), destination=Place(buffer="sb"), size=size),
+        _sync("proxy_fence"), Barrier(), _sync("fence"),
+        AsyncProduct(form=form, d="c", a="a", b_tile=tile, **has_metadata),
+        _sync("commit_group"), _sync("wait_group"),
+        plain_store(registers="c", count=counts["c"], place=Place(buffer="d"), lanes=THREADS),
+    ]  # fmt: skip
+    return Program(buffers=tuple(buffers), steps=tuple(steps), warps=4)
+
+
+def _program(builder: _GroupBuilder, drafts: list[_Draft]) -> Program:
     if builder.words:
         builder.buffers.append(Buffer(name="gwords", space="global", size=4 * builder.words))
     return Program(buffers=tuple(builder.buffers), steps=_repaired(drafts), warps=4)
@@ -356,6 +413,11 @@ def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = 
     builder.columns += columns
     if not a and dice.below(2):
         a = _a_registers(builder, name, dice)
+    _begin(builder, form, name, a, dice)
+
+
+def _begin(builder: _GroupBuilder, form: Form, d: str, a: str, dice: Dice) -> None:
+    """Append a multiplication; A is in shared memory if it has no registers."""
     a_tile = None if a else _tile(builder, form, "a", builder.dice())
     b_tile = _tile(builder, form, "b", builder.dice())
     scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
@@ -365,7 +427,7 @@ def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = 
     scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
     builder.here.append(
         AsyncProduct(
-            form=form, d=name, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
+            form=form, d=d, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
             scale_a=scales[0], scale_b=scales[1], **_placed(builder, form, dice),
         )
     )  # fmt: skip
