@@ -98,12 +98,8 @@ def drawn_rows(module: Module) -> DrawnRows:
         by = SCALARS.get(row.settled_by)
         return not row.nan or (by is not None and by.exists(module))
 
-    return _arranged(
-        tuple(
-            row for row in SCALARS.values()
-            if row.exists(module) and row.defined is None and is_settled(row)
-        )
-    )  # fmt: skip
+    known = (row for row in SCALARS.values() if row.exists(module) and row.defined is None)
+    return _arranged(tuple(filter(is_settled, known)))
 
 
 @cache
