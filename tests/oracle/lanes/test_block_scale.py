@@ -61,7 +61,7 @@ def contained(form: Form, given: dict[str, Any]) -> dict[str, Any]:
     return {name: given[name] << np.uint8(up[name]) for name in "ab"}
 
 
-@pytest.mark.parametrize("form", NARROW_FORMS[::2], ids=lambda form: form.opcode)
+@pytest.mark.parametrize("form", NARROW_FORMS[::4], ids=lambda form: form.opcode)
 def test_elements_are_what_one_dot_product_at_a_time_gives(form: Form) -> None:
     given = operands(form, NARROW_FORMS.index(form))
     d = mma_block_scale(form.opcode, **given)
@@ -167,21 +167,24 @@ def test_the_nan_of_a_scale_is_that_of_its_row_or_column_and_zero_makes_c(stype:
 def test_scales_stand_in_the_lanes_and_bytes_of_the_page() -> None:
     """PTX ISA 9.7.14.3, table 37."""
     counts = {1: (range(4), 128), 2: (range(0, 4, 2), 32), 4: (range(1), 8)}
-    for form in NARROW_FORMS:
+    alike = {(form.scales, form.has_metadata): form for form in NARROW_FORMS}
+    for form in alike.values():
         if not form.is_scaled:
             assert list(selectors_of(form)) == ([0] if form.has_metadata else [])
             continue
         known, count = counts[form.scales]
         assert list(byte_ids(form)) == list(known)
         assert len(selectors_of(form)) == count
+        told = set()
         for selector in selectors_of(form):
             ids = scale_ids(form, selector)
-            assert [one for one in selectors_of(form) if scale_ids(form, one) == ids] == [selector]
+            told.add(ids)
             for lane, row in zip(scale_places(form, "a", selector)[0], range(16), strict=True):
                 assert divmod(int(lane), 4) == (row % 8, 2 * ids.thread_a + row // 8)
             lanes, first = scale_places(form, "b", selector)
             assert lanes.tolist() == [4 * n + ids.thread_b for n in range(8)]
             assert first == ids.byte_b
+        assert len(told) == count
         texts = ptx_operands(form, [*form.vectors], selectors_of(form)[-1])
         assert texts[-4:] == ["sa", f"{{{ids.byte_a}, 1}}", "sb", f"{{{ids.byte_b}, 3}}"]
 
