@@ -1,6 +1,6 @@
 """Programs of a warpgroup: multiplications in flight, beside them what kernels do meanwhile.
 
-What is done is drawn first, with no fences and waits; then `_repaired` puts these where the ISA
+What is done is drawn first, with no fences and waits; then `repaired` puts these where the ISA
 asks for them, as late as it allows, so that as much as possible is in flight. What compilers have
 been wrong about is drawn often: one value under two names, a wait between them; registers of A that
 are made in loops, and used with others queued before them; several D in turns.
@@ -8,33 +8,35 @@ are made in loops, and used with others queued before them; several D in turns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
 from oracle.descriptors import UNIT, byte_addresses
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
 from oracle.isa.lookup import is_available, selectors_of
 from oracle.isa.targets import Module
-from oracle.program.breaches import Breach
 from oracle.program.lane_code import Assign, LaneCode
-from oracle.program.operands import Buffer, Place, Register, Uniform, Word
+from oracle.program.operands import Buffer, Place, Uniform, Word
 from oracle.program.operations import set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Loop, Step, plain_load, plain_store
-from oracle.program.warpgroup import (
-    MAX_PENDING,
-    THREADS,
-    WAYS,
-    AsyncProduct,
-    InFlight,
-    SharedTile,
-    WarpgroupSync,
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Loop,
+    OneWarp,
+    Op,
+    Step,
+    plain_load,
+    plain_store,
 )
-from strategies.features import Focus
-from strategies.programs.builder import DIGITS, Dice
+from oracle.program.warpgroup import THREADS, WAYS, AsyncProduct, SharedTile
+from strategies.features import Feature, Focus, Has
+from strategies.programs.builder import DIGITS, Builder, Dice, everything, families, operand_of
+from strategies.programs.repairs import BlockDraft, Draft, repaired, sync
 
 _WORDS = 4  # Registers of A, and of every other value
 _MOST_REGISTERS = 216  # Of all values, of the 255 that a thread has
@@ -48,19 +50,13 @@ _MASK = 3  # Of the word that a loop runs to
 _CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
 _OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
 _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
-_MOST_PASSES = 8
+_PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
+_MOST_PARTS = 2
 _MOST_COLUMNS = 1280
 """Columns of D that are computed, all turns and multiplications together: an oracle takes a second
 for 8 images of so many (2026-11)."""
 
 
-@dataclass
-class _LoopDraft:
-    count: Uniform
-    body: list[_Draft] = field(default_factory=list)
-
-
-_Draft: TypeAlias = "Step | _LoopDraft"
 _Expression = tuple[str, str, int]
 """A value, and what is done with it."""
 
@@ -73,16 +69,21 @@ class _GroupBuilder:
     forms: Sequence[Form]
     buffers: list[Buffer] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
-    here: list[_Draft] = field(default_factory=list)
+    here: list[Draft] = field(default_factory=list)
     tiles: dict[object, list[SharedTile]] = field(default_factory=dict)
     d: dict[str, Form] = field(default_factory=dict)
     values: list[str] = field(default_factory=list)  # That are loaded, four registers each
     made: list[str] = field(default_factory=list)  # That are made for A's
+    staged: list[str] = field(default_factory=list)  # Buffers of matrices in shared memory
     metadata: dict[str, str] = field(default_factory=dict)
     expressions: list[_Expression] = field(default_factory=list)
     registers: int = 0
     shared: int = 0
     words: int = 0
+    parts: int = 0  # Drawn like programs of one warp
+    alone: Callable[[Builder], Program] | None = None  # What draws these
+    focus: Focus = field(default_factory=Focus)
+    module: Module = field(default_factory=Module.named)
     columns: int = 0  # of D's that are computed
     turns: int = 1  # of what is drawn now
 
@@ -103,6 +104,7 @@ class _GroupBuilder:
             Buffer(name=f"s{name}", space="shared", size=size, alignment=256),
         ]
         self.shared += -(-size // 1024) * 1024
+        self.staged.append(f"s{name}")
         self.before.append(
             Copy(source=Place(buffer=f"g{name}"), destination=Place(buffer=f"s{name}"), size=size)
         )
@@ -122,42 +124,52 @@ class _GroupBuilder:
 
 
 def group_program(
-    data: ConjectureData, focus: Focus, forms: Sequence[Form], module: Module
-) -> Program:
-    """Draw a program of a warpgroup that the ISA defines, about the form of the focus."""
+    data: ConjectureData, focus: Focus, forms: Sequence[Form], module: Module,
+    alone: Callable[[Builder], Program],
+) -> Program:  # fmt: skip
+    """Draw a program of a warpgroup that the ISA defines, about the form of the focus.
+
+    `alone` draws a program of one warp, which one of the four takes, or all of them do.
+    """
     known = [one for one in forms if one.warps > 1 and one.is_product and is_available(one, module)]
-    builder = _GroupBuilder(data, known)
+    builder = _GroupBuilder(data, known, alone=alone, focus=focus, module=module)
     dice = builder.dice()
     main = focus.form if focus.form is not None and focus.form.is_product else dice.one_of(known)
     _prepare(builder, main, dice)
-    parts: list[_Draft] = []
+    parts: list[Draft] = []
     for _ in range(1 + dice.once_in(3)):
         dice, builder.here = builder.dice(), []
-        kind, number = dice.below(4), dice.one_of(_EVENTS)
+        kind, number = dice.below(6), dice.one_of(_EVENTS)
         count: Uniform = dice.one_of(_COUNTS)
-        if kind == 1:
-            count = Word(place=builder.word(), mask=_MASK)
-        builder.turns = 1 if kind == 0 else _MASK if isinstance(count, Word) else count
-        _events(builder, number, loops=kind > 0)
-        parts += builder.here if kind == 0 else [_LoopDraft(count, builder.here)]
-    ordered: list[Step] = [_sync("proxy_fence"), Barrier()]
-    drafts: list[_Draft] = [
+        by_word = kind in (1, 4)
+        if by_word:
+            count = Word(place=builder.word(), mask=_MASK if kind == 1 else 1)
+        loops = 0 < kind < 4
+        builder.turns = 1 if not loops else _MASK if isinstance(count, Word) else count
+        _events(builder, number, loops=loops)
+        if loops:
+            parts.append(BlockDraft(Loop(count=count, body=()), {"body": builder.here}))
+        elif kind:
+            arms, builder.here = [builder.here], []
+            _events(builder, dice.below(4), loops=False)
+            step = Branch(condition=count if by_word else dice.below(2), then=())
+            parts.append(BlockDraft(step, {"then": arms[0], "otherwise": builder.here}))
+        else:
+            parts += builder.here
+    ordered: list[Step] = [sync("proxy_fence"), Barrier()]
+    drafts: list[Draft] = [
         *builder.before,
         *ordered,
         *parts,
-        _sync("commit_group"),
-        _sync("wait_group"),
+        sync("commit_group"),
+        sync("wait_group"),
     ]
     for name, form in builder.d.items():
         drafts.append(_stored(builder, name, form.words("d")))
     drafts += [_stored(builder, name, _WORDS) for name in (*builder.values, "y")]
     if builder.words:
         builder.buffers.append(Buffer(name="gwords", space="global", size=4 * builder.words))
-    return Program(buffers=tuple(builder.buffers), steps=_repaired(drafts), warps=4)
-
-
-def _sync(kind: str, pending: int = 0) -> WarpgroupSync:
-    return WarpgroupSync(kind=kind, pending=pending)
+    return Program(buffers=tuple(builder.buffers), steps=repaired(drafts), warps=4)
 
 
 def _stored(builder: _GroupBuilder, name: str, count: int) -> Step:
@@ -195,26 +207,11 @@ def _events(builder: _GroupBuilder, number: int, *, loops: bool) -> None:
     twin = loops and builder.dice().below(2) == 0
     for index in range(number // 4 if twin else number):
         dice = builder.dice()
-        kind = dice.below(16)
-        if index == 0 or kind < 6:
-            _multiply(builder, dice)
-        elif kind < 8:
-            builder.here.append(_sync("commit_group"))
-        elif kind < 11:
-            _value(builder, dice)
-        elif kind < 12:
-            _seen(builder, dice)
-        elif kind < 13:
-            _changed(builder, dice)
-        elif kind < 14:
-            _read(builder, dice)
-        elif kind < 15:
-            builder.here.append(_sync("wait_group", dice.below(4)))
-        else:
-            _restage(builder, dice)
+        event = _DONE[dice.below(len(_DONE))]
+        (event if index else _multiply)(builder, dice)
     if twin:
         _twin(builder, builder.dice())
-    builder.here.append(_sync("commit_group"))
+    builder.here.append(sync("commit_group"))
     if loops and builder.dice().below(4):
         _changed(builder, builder.dice())
 
@@ -302,7 +299,7 @@ def _twin(builder: _GroupBuilder, dice: Dice) -> None:
     for index in range(1 + dice.below(3)):
         _product(builder, builder.dice(), needed=index == 0)
     _product(builder, builder.dice(), name, needed=True)
-    builder.here.append(_sync("commit_group"))
+    builder.here.append(sync("commit_group"))
     builder.here.append(_code((expression[0], "xor.b32", dice.one_of(_CONSTANTS)), expression[0]))
 
 
@@ -335,9 +332,101 @@ def _restage(builder: _GroupBuilder, dice: Dice) -> None:
     target = dice.one_of(copies)
     source = dice.one_of([one for one in copies if one.size >= target.size])
     builder.here += [
-        _sync("commit_group"), _sync("wait_group"), Barrier(),
-        replace(target, source=source.source), _sync("proxy_fence"), Barrier(),
+        sync("commit_group"), sync("wait_group"), Barrier(),
+        replace(target, source=source.source), sync("proxy_fence"), Barrier(),
     ]  # fmt: skip
+
+
+def _committed(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append the end of a group: often of an empty one."""
+    builder.here.append(sync("commit_group"))
+
+
+def _waited(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append a wait for all but some groups."""
+    builder.here.append(sync("wait_group", _PENDING[dice.below(len(_PENDING))]))
+
+
+def _queued(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append up to eight groups, of which some are empty, and a wait for the oldest of them."""
+    for _ in range(1 + dice.below(8)):
+        if dice.below(4):
+            _product(builder, builder.dice())
+        builder.here.append(sync("commit_group"))
+    _waited(builder, dice)
+
+
+def _part(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append what a program of one warp does, for one of the four, or for all that can."""
+    if builder.alone is None or builder.parts == _MOST_PARTS:
+        return
+    prefix, kind, warp = f"w{builder.parts}", dice.below(8), dice.below(WARPGROUP)
+    builder.parts += 1
+    known, features = everything(builder.module), set[Feature]()
+    together = kind >= 4
+    if kind == 0:
+        features = {Has.ONE_MULTIPLICATION}
+    else:
+        stores = () if together else known.row_stores  # else all would store the same rows
+        known = replace(known, fragment_products=(), row_stores=stores)
+        features = {Has.LANES_ALONE} if kind in (1, 4) else {*builder.focus.features}
+    threads, focus = THREADS if together else LANES, Focus(features=frozenset(features))
+    drawn = Builder(
+        builder.data, known, known, focus, builder.module, prefix=prefix, threads=threads
+    )  # fmt: skip
+    program = builder.alone(drawn)
+    builder.buffers += program.buffers
+    builder.shared += program.shared_bytes
+    if builder.turns > 1:  # else it could race with itself in the turn before
+        builder.here.append(Barrier())
+    steps = program.steps
+    builder.here += steps if together else [OneWarp(warp=warp, body=steps)]
+
+
+def _mixed(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append an mma.sync of all four warps, of registers that others multiply, and add its D."""
+    known = [
+        form
+        for form in everything(builder.module).register_products
+        if not (form.has_metadata or form.is_scaled or form.a_type.name == "f64")
+    ]
+    form = dice.one_of(dice.one_of(families(tuple(known))))
+    names = [*builder.values, *builder.made]
+    names += [name for name, one in builder.d.items() if one.words("d") >= _WORDS]
+    given = {}
+    for operand in "abc":
+        held = operand_of(form, operand)
+        name = dice.one_of(names)
+        given[operand] = " ".join((_listed(name) * 4)[: held.registers])
+    made = operand_of(form, "d").registers
+    if builder.room(made):
+        builder.here.append(Op.of(form, d=f"m{made}", **given))
+        builder.here.append(_added("y", [f"m{made}.{index % made}" for index in range(_WORDS)]))
+
+
+def _rows(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append an ldmatrix of a matrix in shared memory, and add what it loads."""
+    forms = [
+        form for form in everything(builder.module).plain_row_loads
+        if operand_of(form).registers == _WORDS
+    ]  # fmt: skip
+    tiles = [buffer for buffer in builder.buffers if buffer.name in builder.staged]
+    if not tiles:
+        return
+    buffer, first, step = dice.one_of(tiles), dice.below(64), dice.below(64)
+    rows = buffer.size // ROW_BYTES
+    addresses = tuple(ROW_BYTES * ((first + lane * step) % rows) for lane in range(LANES))
+    form = dice.one_of(forms)
+    builder.here.append(Op.of(form, registers="t", buffer=buffer.name, addresses=addresses))
+    builder.here.append(_added("y", _listed("t")))
+
+
+def _turned(builder: _GroupBuilder, dice: Dice) -> None:
+    """Append a movmatrix of a value, and add what it gives."""
+    (form,) = everything(builder.module).transpositions
+    name = dice.one_of([*builder.made, *builder.values])
+    builder.here.append(Op.of(form, source=name, destination="t", count=_WORDS))
+    builder.here.append(_added("y", _listed("t")))
 
 
 def _multiply(builder: _GroupBuilder, dice: Dice) -> None:
@@ -446,69 +535,9 @@ def _tile(builder: _GroupBuilder, form: Form, operand: str, dice: Dice) -> Share
     return known[-1]
 
 
-# What the ISA asks for
-
-
-def _repaired(drafts: list[_Draft]) -> tuple[Step, ...]:
-    """Return steps with the fences, commits and waits that they need."""
-    for _ in range(_MOST_PASSES):
-        changed, _ = _repair(drafts, InFlight.of(0, lambda _: 0))
-        if not changed:
-            break
-    return _steps(drafts)
-
-
-def _repair(items: list[_Draft], flight: InFlight) -> tuple[bool, InFlight]:
-    """Insert what is lacking; return whether anything was, and the state behind the items.
-
-    A commit that is inserted changes what the waits behind it leave pending, so that it takes
-    another pass.
-    """
-    changed, index = False, 0
-    while index < len(items):
-        item = items[index]
-        if isinstance(item, _LoopDraft):
-            for _ in range(2):
-                before = flight.copy() if isinstance(item.count, Word) else None
-                also, flight = _repair(item.body, flight)
-                changed |= also
-                if before is not None:
-                    flight = before.joined(flight)
-        elif isinstance(item, WarpgroupSync):
-            flight.synchronise(item)
-        else:
-            registers = {one for use in item.uses for one in use.registers}
-            # A multiplication begins where nothing is wrong with it.
-            while True:
-                begun = flight.touch(registers)
-                if isinstance(item, AsyncProduct):
-                    begun = flight.begin(item)
-                wrong = next(begun, None)
-                if wrong is None:
-                    break
-                fix = _sync("fence")
-                if wrong.cause is Breach.IN_FLIGHT:
-                    age = _age(flight.ages, registers)
-                    fix = _sync("commit_group") if age < 0 else _sync("wait_group", age)
-                flight.synchronise(fix)
-                items.insert(index, fix)
-                changed, index = True, index + 1
-        index += 1
-    return changed, flight
-
-
-def _age(ages: dict[AsyncProduct, int], registers: set[Register]) -> int:
-    """Return how many groups are newer than the newest that uses some registers."""
-    own = (
-        age
-        for step, age in ages.items()
-        if any(not registers.isdisjoint(use.registers) for use in step.uses)
-    )
-    return min((*own, MAX_PENDING))
-
-
-def _steps(items: Sequence[_Draft]) -> tuple[Step, ...]:
-    return tuple(
-        Loop(count=item.count, body=_steps(item.body)) if isinstance(item, _LoopDraft) else item
-        for item in items
-    )
+_Event = Callable[[_GroupBuilder, Dice], None]
+_DONE: tuple[_Event, ...] = (
+    *(_multiply,) * 6, *(_committed,) * 2, *(_value,) * 3, *(_queued,) * 2, *(_part,) * 2,
+    _seen, _changed, _read, _waited, _restage, _mixed, _rows, _turned,
+)  # fmt: skip
+"""What a program does in no particular order; all are equally likely."""

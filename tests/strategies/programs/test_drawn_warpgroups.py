@@ -15,7 +15,8 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import warpgroup_forms
 from oracle.isa.targets import Module
-from oracle.program.program import Program, undefined
+from oracle.program.definedness import undefined
+from oracle.program.program import Program
 from oracle.program.steps import Barrier, Loop, Step
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission import emit

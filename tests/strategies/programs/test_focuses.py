@@ -17,7 +17,8 @@ from oracle.isa.lookup import (
     STORE_FORMS,
 )
 from oracle.isa.targets import DEFAULT_TARGET, Module
-from oracle.program.program import requirements, undefined
+from oracle.program.definedness import undefined
+from oracle.program.program import requirements
 from strategies.features import (
     FEATURES,
     Feature,
