@@ -194,8 +194,9 @@ def _add_all() -> None:
         told |= {"count": int} if is_repeated(form) else {}
         told |= {"selector": int} if "selector" in form.operands else {}
         if any(one.is_scaled for one in instruction.forms):
-            told |= {"sa": str, "sb": str, "selector": int}
-            optional = [*optional, "sa", "sb", *([] if form.has_metadata else ["selector"])]
+            told |= {"sa": str, "sb": str, "selector": int, "ids_in_registers": bool}
+            optional = [*optional, "sa", "sb", "ids_in_registers"]
+            optional += [] if form.has_metadata else ["selector"]
         _KINDS["step"][_name(form)] = Op.of, told, ("address", *optional)
     own, optional = _fields_of(PlainAccess)
     for name, make, other in (

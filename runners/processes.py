@@ -39,6 +39,8 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.allocation import keep_memory
 from runners.protocol import Trouble
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment that limits NumPy to one thread: there is a process for every core already."""
 OUTPUT_LIMIT = 64 << 20
 """Most bytes of a file that a tool writes, and of its output: machine code has below 10 MiB."""
 WRITTEN_LIMIT = 512 << 20
@@ -561,6 +563,7 @@ def process_pool(
     """
     # Not forked: threads of NumPy and Rich would be cut off in the middle.
     context = multiprocessing.get_context("spawn")
+    os.environ.update(ONE_THREAD)  # for those that are started here; NumPy has looked already
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin, initargs=(begin, given)
     )

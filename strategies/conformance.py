@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -11,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form
-from oracle.isa.lookup import ACCESS_FORMS, FORMS, is_available, selectors_of
+from oracle.isa.lookup import ACCESS_FORMS, FORMS, is_available, selectors_of, warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.layouts import Tile, write
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, position
 from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, operands_of
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.draws import Drawn, derived_seed, draw_one
 from strategies.features import unit_bytes
 from strategies.matrices import exact_elements, inputs, plain_access, span_of
 from strategies.programs.builder import GUARD_BYTES, VALUED_FORMS, is_valued
+from strategies.programs.warpgroups import GROUP_WAYS, each_way
 
 
 class _Way(NamedTuple):
@@ -58,17 +61,17 @@ class Item:
     program: Program
     ways: tuple[str, ...]  # In words, in the order of the program's results; empty of what has one
 
-    def images(self, count: int) -> NDArray[np.uint8]:
-        """Return images to run, uint8 (count, image_bytes): the same ones every time.
+    def images(self, count: int, first: int = 0) -> NDArray[np.uint8]:
+        """Return images to run from a number on, uint8 (count, image_bytes), the same every time.
 
         Products get every class of values, and moves any bits. What a load of A or B is multiplied
         with are small integers, exact in any arithmetic: it is not the product that is asked about.
         """
         every = tuple(ValueClass) if self.form.is_product else (ValueClass.ANY,)
-        found = expand(Recipe(classes=every, seed=0), self.program, count)
+        found = expand(Recipe(classes=every, seed=0), self.program, count, first=first)
         if not self.form.is_access or self.form.matrix().operand not in "ab":
             return found
-        random = np.random.default_rng(0)
+        random = np.random.default_rng(first)
         for one in inputs(self.program):
             matrix = one.tile.matrix
             shape = count * matrix.rows, matrix.columns
@@ -166,6 +169,10 @@ def _consumer(form: Form, module: Module) -> Form:
 
 def item(form: Form, module: Module) -> Item:
     """Return what is asked about a form in modules of a target and version."""
+    if form.warps > 1:
+        key = derived_seed("conformance", form.opcode)
+        program = draw_one(Drawn(partial(each_way, form=form)), key)
+        return Item(form=form, program=program, ways=GROUP_WAYS)
     maker = _Maker(module=module)
     ways: list[str] = []
     if form.is_access:
@@ -189,11 +196,12 @@ def item(form: Form, module: Module) -> Item:
 
 def forms_of(module: Module) -> Iterator[Form]:
     """Iterate over the forms of a target and version that can be judged."""
-    there = (form for form in FORMS if is_available(form, module))
+    there = (form for form in (*FORMS, *warpgroup_forms()) if is_available(form, module))
     return (form for form in there if form.is_access or is_valued(form, module))
 
 
 def unjudged(module: Module) -> list[Form]:
     """Return the forms that cannot: no figures of their arithmetic, or no layout, is known."""
     asked = {*forms_of(module)}
-    return [form for form in FORMS if is_available(form, module) and form not in asked]
+    every = (form for form in (*FORMS, *warpgroup_forms()) if form.is_product or form.warps == 1)
+    return [form for form in every if is_available(form, module) and form not in asked]

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from oracle.isa.forms import ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
+from oracle.layouts import is_packed
 from oracle.program import lane_code
 from oracle.program import steps as ops
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, every, inside
@@ -32,7 +33,7 @@ from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from oracle.scalar import SCALARS
-from strategies.live_values import chains, most_live
+from strategies.liveness import chains, most_live
 
 HUGE_PITCH, LARGE_FACTOR = 4096, 2  # Strides that are huge, in bytes, and large, in default ones
 SHARED_ROW_BYTES = 16
@@ -148,6 +149,7 @@ class Has:
         f"registers of {ROW_LOADS[0]} are stored and loaded by wmma", opaque=True
     )
     FED_BY_ROWS = _program(f"{ROW_LOADS[0]} feeds mma.sync", opaque=False)
+    WIDENED = _program(f"{ROW_LOADS[0]} widens elements that mma.sync multiplies", opaque=False)
     D_AS_MULTIPLICAND = _program("d of mma.sync is a or b of the next", opaque=False)
     ROWS_OF_D = _program(f"{ROW_STORES[0]} stores d of mma.sync", opaque=False)
     OVER_PART = _program("d in some of the registers of a or b", opaque=False)
@@ -161,6 +163,7 @@ class Has:
     METADATA_SET = _program("metadata in registers that are set", opaque=False, operand="e")
     OVER_METADATA = _program("d in the register of the metadata", opaque=False, operand="e")
     SCALE_IDS = _program("selectors of scales above 0", opaque=False, operand="sa")
+    IDS_IN_REGISTERS = _program("selectors of scales in registers", opaque=False, operand="sa")
     OVER_SCALES = _program("d in a register of scales", opaque=False, operand="sa")
     ROWS_REPEATED = _program(f"{ROW_STORES[0]} repeats a register", opaque=False)
     MOVED_IN_PLACE = _program(f"{MOVES[0]} into its source", opaque=False)
@@ -229,12 +232,16 @@ OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension no
 """Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 OF_OPERANDS = frozenset(one for one in _ROWS if one.operand)
+OF_GROUPS = frozenset(one for one in _ROWS if one.operand == "scale-d")
+"""Features of programs of a warpgroup."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `FEATURES`."""
     opaque, others = form.opaque or form.is_load, _PRODUCTS - {*of_form(form)} | OF_CODE
     others |= {Has.SELECTOR} if form.is_scaled else set()  # it is 0 there
+    if not (form.is_product and any(form.type(operand).padding for operand in "ab")):
+        others |= {Has.WIDENED}
     return tuple(
         feature
         for feature in FEATURES.values()
@@ -367,6 +374,7 @@ def _of_sharing(step: ops.Product, program: Program) -> Iterator[Feature]:
     return _those(
         {
             (Has.SCALE_IDS if step.form.is_scaled else Has.SELECTOR): bool(step.selector),
+            Has.IDS_IN_REGISTERS: step.ids_in_registers,
             **{_OVER[u.field]: True for u in step.uses[4:] if {*d.registers} & {*u.registers}},
             Has.IN_PLACE_REGISTERS: d.name == c.name,
             Has.C_ORDER: way in _ORDERS,
@@ -442,6 +450,7 @@ def _of_structure(program: Program, steps: Sequence[Step]) -> Iterator[Feature]:
 def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
     """Yield where registers known by lane come from, each from the last step that wrote it."""
     makers: dict[Register, Step] = {}
+    widening = list[Step]()  # Loads that widen elements, and code of lanes behind them
 
     def has(step: LaneCode, *families: str) -> bool:
         return any(SCALARS[opcode].family in families for opcode in step.opcodes)
@@ -452,6 +461,10 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             for use in step.reads
         }
         every_ = [one for some in sources.values() for one in some]
+        if (ops.loads_rows(step) and is_packed(step.form)) or (
+            is_lane_code(step) and any(one is other for one in every_ for other in widening)
+        ):
+            widening.append(step)
         if ops.multiplies_registers(step):
             code = list(filter(is_lane_code, every_))
             multiplicands = (*sources["a"], *sources["b"])
@@ -459,6 +472,7 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
                 Has.METADATA_SET: any(one.sets is not None for one in sources.get("e", ())),
                 Has.FED_BY_ROWS: any(map(ops.loads_rows, every_)),
                 Has.D_AS_MULTIPLICAND: any(map(ops.multiplies_registers, multiplicands)),
+                Has.WIDENED: any(one is other for one in multiplicands for other in widening),
                 Has.LANES_BEFORE: bool(code),
                 Has.UNPACKED: any(has(one, "cvt", "prmt", "lop3", "bfe") for one in code),
             }

@@ -34,7 +34,7 @@ from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.allocation import keep_memory
-from runners.processes import NoAnswerError, SupervisedChild, helper, helper_environment
+from runners.processes import ONE_THREAD, NoAnswerError, SupervisedChild, helper, helper_environment
 from runners.protocol import ClosedAtTheEnd, Trouble
 
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
@@ -45,8 +45,6 @@ SHOWN_STALLED_SECONDS = 30.0
 """Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
 _WORKERS_OF_AN_EXAMINER = 4
 """Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment that limits NumPy to one thread: there is a process for every core already."""
 
 
 def pickled(check: protocol.Check) -> bytes:
@@ -287,7 +285,7 @@ class ProcessPool(WorkerPool):
         try:
             child = SupervisedChild(
                 helper("fuzz.campaign.pool"), str(len(self._heartbeats.rows)), str(row),
-                environment={**helper_environment(), **_ONE_THREAD},
+                environment={**helper_environment(), **ONE_THREAD},
             )  # fmt: skip
         except OSError as error:
             raise InfrastructureError(

@@ -49,10 +49,11 @@ from oracle.isa.targets import Module
 from oracle.measuring.inference import module_of_all
 from oracle.program.program import locate
 from runners import emission
+from runners.compilers import named_assembler
 from runners.faults import idle_faults
 from runners.kernels import KernelModule
 from runners.processes import process_pool
-from runners.protocol import Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from strategies.conformance import Item, forms_of, item, unjudged
 from strategies.draws import Selection
 
@@ -67,6 +68,8 @@ OUTCOMES = (
     *(kind.value for kind in BY_TROUBLE.values()),
 )  # fmt: skip
 """Everything that can come of a form, each failure by the name of its kind of finding."""
+_TOGETHER_BYTES = 64 << 20
+"""Bytes of images that are run together, at most (as of `runners.foreign`)."""
 _SAID_CHARACTERS = 300
 """Characters that are kept of a runner's standard error."""
 _TABLE = "forms"
@@ -83,21 +86,36 @@ class FormAsked(NamedTuple):
 
 def asked(runner: Runner, item: Item, module: Module, *, count: int) -> FormAsked:
     """Ask about a form, again where something is wrong."""
-    images = item.images(count)
-    first = _asked(runner, item, module, images)
+    first = _asked(runner, item, module, count)
     if first.outcome in (*PASSING, NOT_IMPLEMENTED, SLOW, Kind.HANG.value):
         return first
-    again = _asked(runner, item, module, images)
+    again = _asked(runner, item, module, count)
     if again.outcome == first.outcome:
         return first
     said = f"{again.outcome} the second time, and before: {first.outcome}: {first.said}"
     return FormAsked(Kind.FLAKY.value, said, {**again.files, **first.files})
 
 
-def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAsked:
-    program = item.program
-    kernel = emission.emit(program, module=module)
+def _asked(runner: Runner, item: Item, module: Module, count: int) -> FormAsked:
+    kernel = emission.emit(item.program, module=module)
     compiled = runner.compile(kernel)
+    together, deviation = max(1, _TOGETHER_BYTES // item.program.image_bytes), None
+    for first in range(0, count, together):
+        images = item.images(min(together, count - first), first)
+        came = _compared(runner, item, kernel, compiled, images, first)
+        if came.outcome not in PASSING:
+            return came
+        # What the ISA permits does not end it: a later image may be wrong.
+        deviation = deviation or (came if came.said else None)
+    return deviation or came
+
+
+def _compared(
+    runner: Runner, item: Item, kernel: KernelModule, compiled: Compiled | Failure, images: Images,
+    first: int,
+) -> FormAsked:  # fmt: skip
+    """Run and judge images from the number `first` on."""
+    program = item.program
     ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
     if isinstance(ran, Failure):
         if ran.trouble is Trouble.UNSUPPORTED:
@@ -117,7 +135,9 @@ def _asked(runner: Runner, item: Item, module: Module, images: Images) -> FormAs
         return FormAsked(MODEL if has_figures(program, target=target) else PERMITTED)
     number = kinds.index(worst)
     found = list(differences(program, expected[number], ran.images[number]))
-    outcome, many = PERMITTED, f"{kinds.count(worst)} of {counted(len(images), 'image')}"
+    many = f"{kinds.count(worst)} of {counted(len(images), 'image')}"
+    many += f" behind {first:,} others" if first else ""
+    outcome = PERMITTED
     if worst is not Kind.DEVIATION:
         # What the ISA permits is not what is wrong, although it differs from the model, too.
         one = slice(number, number + 1)
@@ -151,7 +171,7 @@ def _ways(item: Item, wrong: Sequence[int]) -> str:
     """Say in which ways of reaching memory bytes of an image are wrong; "" where there is one."""
     buffers = {place.buffer for byte in set(wrong) if (place := locate(item.program, byte))}
     numbers = sorted({int(re.sub(r"^\D+", "", one) or 0) for one in buffers})
-    ways = [item.ways[number] for number in numbers] if item.ways else []
+    ways = [item.ways[number] for number in numbers if number < len(item.ways)]
     if not ways:
         return ""
     return ", in every way" if len(ways) == len(item.ways) else f", only with {'; '.join(ways)}"
@@ -192,7 +212,8 @@ def conform(options: Conform) -> bool:
         check_output("--expectations", path)
     choice = RunnerChoice(
         name=options.runner,
-        **options.picked("target", "ptx_version", "faults", "ptx_pass", "model", "device"),
+        assembler=None if options.assembler is None else named_assembler(options.assembler),
+        **options.picked("target", "ptx_version", "faults", "ptx_pass", "model", "device", "level"),
         deadline=options.deadline,
     )
     with opened(choice) as ready:

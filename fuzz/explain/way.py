@@ -431,6 +431,7 @@ class ValueWay:
                 texts.insert(1 if form.is_load else 0, f"[{where}]")
             text = f"{form.opcode} {', '.join(texts)}"
             notes = [str(one) for one in overlaps(step, self.facts.program.shared_banks)]
+            notes += ["byte-ids and thread-ids stand in registers"] * step.ids_in_registers
             if at == len(self.links) - 1:
                 values = self._stored(step.reads[0])
                 notes.append(self._left)

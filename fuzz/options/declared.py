@@ -368,6 +368,8 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "conform": (
         ("update_expectations", lambda o: o.expectations is None,
          "changes the file of --expectations; name one"),
+        ("assembler level", lambda o: o.runner != "cuda",
+         "compiles what a GPU runs; leave it out, or give the runner `cuda`"),
     ),
     "measure": (
         ("assembler", lambda o: o.compilers is not None,

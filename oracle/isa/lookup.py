@@ -512,14 +512,19 @@ def selectors_of(form: Form) -> Sequence[int]:
     return range(4 // metadata_lanes(form)) if form.has_metadata else ()
 
 
-def ptx_operands(form: Form, vectors: Sequence[str], selector: int | None) -> list[str]:
-    """Return the operands of a multiplication as PTX has them, of its vectors in order."""
+def ptx_operands(
+    form: Form, vectors: Sequence[str], selector: int | None, ids: Sequence[object] = ()
+) -> list[str]:
+    """Return the operands of a multiplication as PTX has them, of its vectors in order.
+
+    `ids`: Four registers that hold the `scale_ids`, in their order, which else are constants.
+    """
     texts = dict(zip(form.vectors, vectors, strict=True))
     texts |= {name: texts[name].strip("{}") for name in ("e", "sa", "sb") if name in texts}
     if form.is_scaled:
-        ids = scale_ids(form, selector or 0)
-        texts |= {"ids_a": f"{{{ids.byte_a}, {ids.thread_a}}}", "selector": "0"}
-        texts |= {"ids_b": f"{{{ids.byte_b}, {ids.thread_b}}}"}
+        byte_a, thread_a, byte_b, thread_b = ids or scale_ids(form, selector or 0)
+        texts |= {"ids_a": f"{{{byte_a}, {thread_a}}}", "selector": "0"}
+        texts |= {"ids_b": f"{{{byte_b}, {thread_b}}}"}
     elif selector is not None:
         texts["selector"] = f"{selector}"
     return [texts[kind] for kind in form.operands]

@@ -117,6 +117,8 @@ class Op(StepBase, Generic[M]):
     selector: int | None = None
     """Which lanes' metadata or scales count, a number of `oracle.isa.lookup.selectors_of`; None of
     a form without this operand."""
+    ids_in_registers: bool = False
+    """Whether byte-ids and thread-ids of scales stand in registers of 16 bits."""
 
     @staticmethod
     def of(form: Form, **given: Any) -> Op[Any]:
@@ -165,6 +167,8 @@ class Op(StepBase, Generic[M]):
         # "a 32-bit integer constant with values in the range 0..3" (9.7.14.6.3)
         most = len(selectors_of(self.form)) - 1 if self.form.is_scaled else 3
         check_range(self.selector or 0, 0, most, what)
+        text = f"{mnemonic} has no scales here, and so no selectors of them in registers"
+        check(self.form.is_scaled or not self.ids_in_registers, text)
         if self.address is not None:
             text = f"{mnemonic} loads nothing, so that no destination holds its address"
             check(self.form.is_load, text)
@@ -201,6 +205,8 @@ class Op(StepBase, Generic[M]):
         found["address"] = self.address
         if self.selector is not None:
             found["selector"] = self.selector
+        if self.ids_in_registers:
+            found["ids_in_registers"] = True
         return found | {"count": self.count} if is_repeated(self.form) else found
 
     @cached_property
@@ -259,6 +265,7 @@ class Op(StepBase, Generic[M]):
                 text += f", a scaled by {self.names['sa']} at byte {ids.byte_a} of lanes "
                 text += f"{2 * ids.thread_a} and {2 * ids.thread_a + 1} of 4, b by "
                 text += f"{self.names['sb']} at byte {ids.byte_b} of lane {ids.thread_b} of 4"
+                text += ", both told by registers" if self.ids_in_registers else ""
             if form.has_metadata:
                 text += f", a placed by {self.names['e']}"
                 text += "" if form.is_scaled else f", selector {self.selector}"

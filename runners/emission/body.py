@@ -12,7 +12,7 @@ from typing import NamedTuple, assert_never
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES, Format, replicated
-from oracle.isa.lookup import ptx_operands
+from oracle.isa.lookup import ptx_operands, scale_ids
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -37,6 +37,7 @@ from oracle.program.steps import (
     OneWarp,
     Op,
     PlainAccess,
+    Product,
     RowAccess,
     Step,
     accesses_matrix,
@@ -270,7 +271,7 @@ class Body:
                 if step.otherwise:
                     self.add(f"bra {end}")
                     self.label(otherwise)
-                    self.write(step.otherwise, f"{number}.else.")
+                    self.write(step.otherwise, f"{number}.otherwise.")
                 self.label(end)
             case Loop():
                 again, end = self.labels("LOOP", "DONE")
@@ -304,7 +305,8 @@ class Body:
         elif accesses_rows(step):
             where = self._row_address(step)
         elif multiplies(step):
-            self.add(f"{opcode} {', '.join(ptx_operands(step.form, vectors, step.selector))}")
+            ids = self._ids(step) if step.ids_in_registers else ()
+            self.add(f"{opcode} {', '.join(ptx_operands(step.form, vectors, step.selector, ids))}")
             return
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")
@@ -312,6 +314,15 @@ class Body:
         where = self._own_address(step, where)
         first, second = (where, *vectors) if step.stores else (*vectors, where)
         self.add(f"{opcode} {first}, {second}{stride}")
+
+    def _ids(self, step: Product) -> list[str]:
+        """Append what computes the selectors of scales; return their registers."""
+        zero, registers = self.scratch("b16"), list[str]()
+        self.add(f"cvt.u16.u32 {zero}, {self.use('%zero')}")
+        for number in scale_ids(step.form, step.selector or 0):
+            registers.append(self.scratch("b16"))
+            self.add(f"add.u16 {registers[-1]}, {zero}, {number}")
+        return registers
 
     def _row_address(self, step: RowAccess) -> str:
         memory = step.memory

@@ -250,7 +250,7 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
         role: layout_of(role, shapes[role], getattr(types, role), order)
         for role, order in zip("abcd", (*orders, "row", "row"), strict=True)
     }
-    fetches: list[Callable[[WarpState], Elements]] = [
+    fetches: list[Callable[[WarpState, Mask], Elements]] = [
         partial(
             _fetched, operands.sources(operand, layouts[role].count, layouts[role].width),
             layouts[role], dimensions(role, shapes[role]), quads,
@@ -273,14 +273,14 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
         metadata, traps, indices = _metadata(operands, match[0], types, k)
         if traps:
             return stopping("mma.sp of f16 with selector 2 or 3 is illegal there")
-        fetches.append(lambda warps: spread(metadata(warps), (LANES, warps.indices.size)))
+        fetches.append(lambda warps, _: spread(metadata(warps), (LANES, warps.indices.size)))
         multiply = partial(
             multiply_sparse, types, indices, operands.unit(SparseUnit()), unit, scaled
         )
     target, dtype = layouts["d"], DTYPES[max(8, BITS[types.d])]
 
-    def compute(warps: WarpState, _: Mask) -> list[Values]:
-        d = multiply(*[fetch(warps) for fetch in fetches])
+    def compute(warps: WarpState, mask: Mask) -> list[Values]:
+        d = multiply(*[fetch(warps, mask) for fetch in fetches])
         if quads > 1:
             d = d.reshape(*d.shape[:2], quads, -1).transpose(2, 0, 1, 3)
         elements = d.reshape(-1, warps.indices.size).astype(dtype, copy=False)
@@ -290,8 +290,9 @@ def _product(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 
 def _fetched(
-    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState
-) -> Elements:
+    sources: Sequence[Source], layout: Layout, size: tuple[int, int], quads: int, warps: WarpState,
+    _: Mask,
+) -> Elements:  # fmt: skip
     """Fetch a matrix as (rows, columns, warps); of several in a warp, as of more warps."""
     elements = gather([source(warps) for source in sources], layout, warps.indices.size)
     if quads > 1:

@@ -25,8 +25,8 @@ from runners.simulated.products import (
     take_apart,
 )
 from runners.simulated.silicon import BOTTOMS, FloatUnit, ScaledUnit
-from runners.simulated.syntax import ImmediateText, VectorText
-from runners.simulated.warps import LANES, Values, WarpState, spread
+from runners.simulated.syntax import ImmediateText, TrapKind, refuse
+from runners.simulated.warps import LANES, Mask, Values, WarpState, spread
 
 Exact = NDArray[np.int64]
 _ROWS, _COLUMNS = 16, 8
@@ -119,49 +119,53 @@ def _cut(term: Exact, below: int, exponent: Exact, top: Exact, unit: ScaledUnit)
     return cut
 
 
-class _ScalePlaces(NamedTuple):
-    """Which lanes hold the scales of rows or columns, and how many bits are below the first."""
-
-    lanes: NDArray[np.int64]
-    shift: int
+Fetch = Callable[[WarpState, Mask], Values]
 
 
 def scale_sources(
     operands: OperandReader, given: tuple[Any, ...], blocks: int, unit: ScaledUnit
-) -> tuple[Callable[[WarpState], Values], Callable[[WarpState], Values]]:
+) -> tuple[Fetch, Fetch]:
     """Return what fetches the scales of A, (16, blocks, warps), and of B, (blocks, 8, warps).
 
     `given`: The last four operands: scales of A, their byte and lanes, and the same of B.
     """
     fetches = []
     for turn, (data, ids) in enumerate((given[:2], given[2:])):
-        parts = ids.parts if isinstance(ids, VectorText) else ()
-        numbers = [part.value for part in parts if isinstance(part, ImmediateText)]
-        known = (range(0, 4, blocks), range(4 if turn else 2))
-        if len(parts) != 2 or len(numbers) != 2:
-            operands.unsupported("the selectors of scales are two constants")
-        if any(number not in some for number, some in zip(numbers, known, strict=True)):
-            operands.unsupported("no such selectors of scales are known")
-        byte, thread = numbers
-        byte, thread = 0 if unit.first_byte else byte, 0 if unit.first_lanes else thread
-        # 9.7.14.3: two lanes of each four hold those of A, one of each four those of B.
-        quad = np.arange(_COLUMNS) * 4
-        lanes = quad + thread
-        if not turn:
-            pair = [quad + 2 * thread, quad + 2 * thread + 1]
-            lanes = np.concatenate(pair[::-1] if unit.next_row else pair)
-        (held,) = operands.sources(data, 1, 32)
-        fetches.append(
-            partial(_fetched_scales, held, _ScalePlaces(lanes, 8 * byte), blocks, turn, unit)
-        )
+        known = range(0, 4, blocks), range(4 if turn else 2)
+        for part, some in zip(operands.parts(ids, 2), known, strict=True):
+            if isinstance(part, ImmediateText) and part.value not in some:
+                operands.unsupported("no such selectors of scales are known")
+        (held,), places = operands.sources(data, 1, 32), operands.sources(ids, 2, 16)
+        fetches.append(partial(_fetched_scales, held, places, known, turn, unit))
     return fetches[0], fetches[1]
 
 
 def _fetched_scales(
-    held: Source, places: _ScalePlaces, blocks: int, turn: int, unit: ScaledUnit, warps: WarpState
-) -> Values:
-    words = spread(held(warps), (LANES, warps.indices.size)).take(places.lanes, axis=0)
-    bytes_ = [words >> np.uint32(places.shift + 8 * block) & 0xFF for block in range(blocks)]
+    held: Source, places: tuple[Source, ...], known: tuple[range, range], turn: int,
+    unit: ScaledUnit, warps: WarpState, mask: Mask,
+) -> Values:  # fmt: skip
+    chosen = []
+    for place, some in zip(places, known, strict=True):
+        number = warps.uniform(place(warps), "a selector of scales", mask).astype(np.int64)
+        wrong = ~np.isin(number, some)
+        wrong = wrong if mask is None else wrong & mask
+        if wrong.any():
+            said = "a register with a selector of scales holds none that is known"
+            refuse(TrapKind.STOPPED, 0, said, warps.names(wrong))
+        chosen.append(number & some[-1])
+    byte, thread = (one * (not off) for one, off in zip(
+        chosen, (unit.first_byte, unit.first_lanes), strict=True
+    ))  # fmt: skip
+    # 9.7.14.3: two lanes of each four hold those of A, one of each four those of B.
+    quad = np.arange(_COLUMNS)[:, None] * 4
+    lanes = quad + thread
+    if not turn:
+        pair = [quad + 2 * thread, quad + 2 * thread + 1]
+        lanes = np.concatenate(pair[::-1] if unit.next_row else pair)
+    words = spread(held(warps), (LANES, warps.indices.size))
+    words = np.take_along_axis(words, lanes, axis=0) if lanes.shape[1] > 1 else words[lanes[:, 0]]
+    below = 8 * byte.astype(np.uint32)
+    blocks = [words >> (below + np.uint32(8 * at)) & 0xFF for at in range(known[0].step)]
     if unit.next_block:
-        bytes_ = [*bytes_[1:], bytes_[0]]
-    return np.stack(bytes_, axis=0 if turn else 1)
+        blocks = [*blocks[1:], blocks[0]]
+    return np.stack(blocks, axis=0 if turn else 1)

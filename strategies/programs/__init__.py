@@ -1,7 +1,8 @@
 """Strategies for programs: legal and defined ones, and, apart from them, undefined ones."""
 
 from strategies.programs.builder import VALUED_FORMS, is_valued
-from strategies.programs.drawing import programs, undefined_programs
+from strategies.programs.drawing import programs
+from strategies.programs.undefined import undefined_programs
 
 GENERATOR_VERSION = 16  # Goes up when a seed would give other programs or contents: CHANGELOG.md
 

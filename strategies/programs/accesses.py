@@ -18,7 +18,9 @@ from strategies.features import (
     FEATURES,
     HUGE_PITCH,
     LARGE_FACTOR,
+    MOVES,
     ROW_LOADS,
+    ROW_STORES,
     Feature,
     Has,
     of_form,
@@ -34,7 +36,7 @@ from strategies.programs.builder import (
     matrix_of,
     operand_of,
 )
-from strategies.programs.code_around import computed_rows
+from strategies.programs.code_around import centred, computed_rows
 
 MOST_SHARED = 12 << 10  # Bytes of shared memory of a program: four warps share a block's
 _MOST_SHARED_ASKED = 40 << 10  # The same if shared memory is asked for; a block has 48 KiB
@@ -346,11 +348,37 @@ _ROWS = (32, 40, 64, 16)  # Rows of the memory from which ldmatrix reads
 _COMPUTED_IN = 3  # Scalar code computes the addresses of one access of rows in so many
 _PITCHES = (ROW_BYTES, 2 * ROW_BYTES, 5 * ROW_BYTES)
 """Bytes from row to row that a store writes: side by side, apart, and as kernels pad them."""
+KEPT = frozenset(
+    {
+        Has.FED_BY_ROWS,
+        Has.WIDENED,
+        Has.D_AS_MULTIPLICAND,
+        Has.ROWS_OF_D,
+        *ROW_LOADS,
+        *ROW_STORES,
+        *MOVES,
+    }
+)
+"""Features that are gone where code of lanes stands between two instructions."""
 ROW_LOADS_ASKED = (*ROW_LOADS, Has.OFFSET_IMMEDIATE, Has.OFFSET_NEGATIVE, Has.ROWS_COMPUTED)
 
 
-def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveValue:
-    """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
+_WIDENED = {"e3m2": "b6x16_p32", "e2m3": "b6x16_p32", "e2m1": "b4x16_p64"}
+"""What ldmatrix widens to containers of elements (9.7.14.5.14 and .15)."""
+
+
+def load_or_read(
+    builder: Builder, holds: Held, hint: str, dice: Dice, type_: str = ""
+) -> LiveValue:
+    """Append a load of registers: by ldmatrix where it has so many, or lane by lane.
+
+    `type_`: Of the elements, which ldmatrix may widen.
+    """
+    widening = _widening(builder, holds, type_)
+    if widening and (dice.once_in(3) or Has.WIDENED in builder.wanted):
+        builder.take(Has.WIDENED)
+        value = read_rows(builder, fitting(builder, widening, dice), builder.dice())
+        return centred(builder, value) if type_ == "e2m1" else value
     forms = [form for form in builder.everything.plain_row_loads if operand_of(form) == holds]
     asked = builder.wants((Has.FED_BY_ROWS, *ROW_LOADS_ASKED))
     plainly = Has.LOAD_REGISTERS in builder.wanted
@@ -359,6 +387,19 @@ def load_or_read(builder: Builder, holds: Held, hint: str, dice: Dice) -> LiveVa
     form = fitting(builder, forms, dice)
     builder.take(Has.FED_BY_ROWS)
     return read_rows(builder, form, builder.dice())
+
+
+def _widening(builder: Builder, holds: Held, type_: str) -> list[Form]:
+    """Return the loads that widen elements of a type; those of e2m1 need code of lanes behind."""
+    if type_ == "e2m1":
+        wanted = Has.WIDENED in builder.wanted
+        if not builder.only_ptx or not (wanted or KEPT.isdisjoint(builder.asked)):
+            return []
+    return [
+        form
+        for form in builder.everything.row_loads
+        if form.texts["src_fmt"] == _WIDENED.get(type_) and operand_of(form) == holds
+    ]
 
 
 def load_registers(

@@ -91,6 +91,19 @@ def in_lanes(
     if not results:
         return None
     builder.take(Has.PACKED_BEHIND if made is None else Has.UNPACKED)
+    return _made(builder, value, chain, results)
+
+
+def centred(builder: Builder, value: LiveValue) -> LiveValue:
+    """Append code that moves e2m1 from where ldmatrix leaves them in bytes to where mma has them.
+
+    That is the middle of the byte (9.7.14.5.14), 2 bits up.
+    """
+    chain = _Chain(builder, value)
+    return _made(builder, value, chain, [chain.make("shl.b32", word, 2) for word in chain.words])
+
+
+def _made(builder: Builder, value: LiveValue, chain: _Chain, results: Sequence[str]) -> LiveValue:
     name = builder.name("q")
     builder.add(
         LaneCode(

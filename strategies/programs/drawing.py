@@ -1,20 +1,15 @@
-"""The strategy for defined programs: how many multiplications, inside of what, beside what.
-
-And one for programs that the ISA leaves undefined: one access of a defined one is damaged, inside
-of the image and of the warp's shared memory. They are run apart, recorded, and not judged.
-"""
+"""The strategy for defined programs: how many multiplications, inside of what, beside what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from oracle.errors import UsageError
-from oracle.isa.forms import FORMATS, ROW_BYTES, Form, Matrix
+from oracle.isa.forms import FORMATS, Form, Matrix
 from oracle.isa.lookup import SHAPES, is_available
 from oracle.isa.targets import Module
 from oracle.program.operands import Fragment, Place, Registers, Span, Uniform, Word
@@ -23,11 +18,6 @@ from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
-    MatrixAccess,
-    Step,
-    accesses_matrix,
-    accesses_registers,
-    accesses_rows,
 )
 from strategies.draws import Drawn
 from strategies.features import (
@@ -40,12 +30,10 @@ from strategies.features import (
     Feature,
     Focus,
     Has,
-    unit_bytes,
 )
 from strategies.programs import accesses, products
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import (
-    DIGITS,
     Builder,
     Dice,
     beside,
@@ -438,107 +426,3 @@ def _ballast(builder: Builder) -> None:
         value = load(builder, matrix, None, "x", near=True)
         value.pins = 1  # no multiplication takes it
         value.pending = True
-
-
-def undefined_programs(
-    focus: Focus, *, module: Module, forms: tuple[Form, ...]
-) -> SearchStrategy[Program]:
-    """Draw programs that a target has and the ISA leaves undefined.
-
-    A stride is below the default, a base or a stride not aligned, a matrix or row leaves its
-    buffer, a barrier is missing, metadata have no meaning, or a copy is onto itself; `undefined`
-    says which. Parameters and errors as of `programs`.
-    """
-    defined = programs(focus, module=module, forms=forms)
-    return Drawn(lambda data: _damaged(data.draw(defined), Dice(data.draw_integer(0, DIGITS))))
-
-
-def _damaged(program: Program, dice: Dice) -> Program:
-    # Loops and branches that are never taken would hide what stands in them.
-    options: list[tuple[int, Step | None]] = [
-        (index, damaged)
-        for index, step in enumerate(program.steps)
-        if _accesses(step) or step.sets is not None
-        for damaged in _damages(program, step, dice.below(8))
-    ]
-    options += [(barrier, None) for barrier in _needed_barrier(program)]
-    if not options:
-        # A copy onto itself, one byte further on: any program can have it.
-        name = next(buffer.name for buffer in program.buffers if buffer.space == "global")
-        there = Place(buffer=name, offset=1)
-        copy = Copy(source=Place(buffer=name), destination=there, size=2)
-        options.append((len(program.steps), copy))
-    index, step = dice.one_of(options)
-    steps = [*program.steps]
-    steps[index : index + 1] = [] if step is None else [step]
-    return replace(program, steps=tuple(steps))
-
-
-def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
-    if accesses_matrix(step):
-        yield from _of_matrix(program, step, more)
-    elif accesses_rows(step):
-        size, (first, *others) = ROW_BYTES, step.memory.addresses
-        yield step.changed(addresses=(first + 1 + more, *others))
-        for outside in _outside(program, step.memory.buffer, size, size):
-            yield step.changed(addresses=(outside, *others))
-    elif accesses_registers(step):
-        for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
-            yield step.changed(place=replace(step.place, offset=offset))
-    elif step.writes is not None and any(
-        use.field == "e" and use.name == step.writes.name
-        for one in walk(program.steps)
-        for use in one.uses
-    ):
-        # Metadata: the same element twice (9.7.14.6.1).
-        yield step.changed(constant=(0x0000_0000, 0x5555_5555, 0xFFFF_FFFF)[more % 3])
-
-
-def _of_matrix(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
-    tile, matrix, stride = step.tile, step.form.matrix(), step.memory.stride
-    default, unit = matrix.default_stride(step.form.layout), unit_bytes(matrix, shared=False)
-    # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
-    whole = max(1, 8 // matrix.type.bits)
-    yield step.changed(stride=default * more // 8 // whole * whole)
-    if unit * 8 // matrix.type.bits > whole and stride is not None and stride > default:
-        yield step.changed(stride=stride - whole)
-    buffer, offset = step.memory.place.buffer, step.memory.place.offset
-    distance = 1 + more % (unit - 1)
-    fits = offset + distance + tile.extent <= program.buffer(buffer).size
-    shifted = offset + distance if fits else offset - distance
-    inside = [shifted] if shifted >= 0 else []
-    for other in (*inside, *_outside(program, buffer, tile.extent, unit)):
-        yield step.changed(place=Place(buffer=buffer, offset=other))
-
-
-def _outside(program: Program, buffer: str, size: int, unit: int) -> Iterator[int]:
-    row, start = program.buffer(buffer), program.offset(buffer)
-    end = program.shared_bytes if row.space == "shared" else program.image_bytes
-    if start >= unit:
-        yield -unit
-    behind = (row.size - size) // unit * unit + unit
-    if start + behind + size <= end:
-        yield behind
-
-
-def _needed_barrier(program: Program) -> list[int]:
-    """Return where the barrier stands behind the copies that fill shared memory, if it is needed.
-
-    It is if shared memory is accessed before the next barrier, branch or loop.
-    """
-    barrier: list[int] = []
-    for index, step in enumerate(program.steps):
-        if step.action == "barrier" and not barrier and program.shared_bytes:
-            barrier = [index]
-        elif step.action == "barrier" or step.blocks:
-            return []
-        elif _accesses(step) and any(
-            program.buffer(span.buffer).space == "shared"
-            for span in (*step.bytes_read, *step.bytes_written)
-        ):
-            break
-    return barrier
-
-
-def _accesses(step: Step) -> bool:
-    return bool(step.uses and (step.bytes_read or step.bytes_written))

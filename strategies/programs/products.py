@@ -37,7 +37,6 @@ from strategies.features import (
     LIVE,
     MOVES,
     OF_OPERATION,
-    ROW_LOADS,
     ROW_STORES,
     Feature,
     Has,
@@ -57,10 +56,6 @@ from strategies.programs.chosen import metadata, scales
 from strategies.programs.code_around import computed, in_lanes
 
 _COMPUTED_IN = 6  # Scalar code works on one A, B or D of mma.sync in so many
-_KEPT = frozenset(
-    {Has.FED_BY_ROWS, Has.D_AS_MULTIPLICAND, Has.ROWS_OF_D, *ROW_LOADS, *ROW_STORES, *MOVES}
-)
-"""Features that are gone where code of lanes stands between two instructions."""
 _CHANGED_IN = 24  # The elements of one fragment in so many are changed, on average
 _FLOATS = {
     "f16": (0x3C00, 0x4000, 0xBC00, 0x3800),
@@ -228,7 +223,7 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
     drawn = own.once_in(_COMPUTED_IN)
     asked = builder.wants((Has.LANES_BEFORE, Has.UNPACKED))
     if not _may_compute(builder, holds, drawn, asked):
-        return accesses.load_or_read(builder, holds, operand, dice)
+        return accesses.load_or_read(builder, holds, operand, dice, type_)
     assert isinstance(holds, Registers)
     builder.take(Has.LANES_BEFORE)
     count = own.one_of([count for count in (1, 2, 4, 8) if count <= holds.registers])
@@ -241,7 +236,7 @@ def _loaded(builder: Builder, holds: Held, operand: str, dice: Dice, type_: str)
 
 def _may_compute(builder: Builder, holds: Held, drawn: bool, asked: bool) -> bool:
     """Whether code of lanes may work on registers: drawn or asked for, where only PTX says them."""
-    wanted = asked or (drawn and builder.asked.isdisjoint(_KEPT))
+    wanted = asked or (drawn and builder.asked.isdisjoint(accesses.KEPT))
     return wanted and builder.only_ptx and isinstance(holds, Registers)
 
 
@@ -296,6 +291,9 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
         feature = Has.SCALE_IDS if form.is_scaled else Has.SELECTOR
         above = builder.take(feature) and len(known) > 1
         fields["selector"] = dice.one_of(known[1:] if above else known)
+    if form.is_scaled:
+        asked = builder.take(Has.IDS_IN_REGISTERS)
+        fields["ids_in_registers"] = dice.once_in(4) or asked
     builder.add(Op.of(form, **fields))
     if not form.opaque:
         builder.take(*of_form(form))

@@ -9,14 +9,14 @@ are made in loops, and used with others queued before them; several D in turns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.descriptors import UNIT, byte_addresses
+from oracle.descriptors import UNIT
 from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
-from oracle.isa.lookup import is_available, selectors_of
+from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Uniform, Word
@@ -29,20 +29,25 @@ from oracle.program.steps import (
     Loop,
     OneWarp,
     Op,
+    PlainAccess,
     Step,
     plain_load,
     plain_store,
 )
-from oracle.program.warpgroup import THREADS, WAYS, AsyncProduct, SharedTile
-from strategies.features import Feature, Focus, Has
-from strategies.programs.builder import DIGITS, Builder, Dice, everything, families, operand_of
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
+from strategies.features import OF_GROUPS, Feature, Focus, Has
+from strategies.programs.builder import Builder, Dice, everything, families, operand_of
+from strategies.programs.group_builder import (
+    LINES,
+    WORDS,
+    Expression,
+    GroupBuilder,
+    listed,
+    placed,
+    tile_of,
+)
 from strategies.programs.repairs import BlockDraft, Draft, repaired, sync
 
-_WORDS = 4  # Registers of A, and of every other value
-_MOST_REGISTERS = 216  # Of all values, of the 255 that a thread has
-_MOST_SHARED = 160 << 10  # Bytes of shared memory
-_LINES = 8  # Of a pattern (9.7.15.5.1.2)
-_SWIZZLES = (128, 16, 64, 32)
 _ACCUMULATORS = (1, 2, 1, 3, 2, 4)
 _EVENTS = (4, 7, 10, 14)
 _COUNTS = (2, 3, 1, 4)
@@ -57,72 +62,6 @@ _MOST_COLUMNS = 1280
 for 8 images of so many (2026-11)."""
 
 
-_Expression = tuple[str, str, int]
-"""A value, and what is done with it."""
-
-
-@dataclass
-class _GroupBuilder:
-    """A program of a warpgroup while it is drawn."""
-
-    data: ConjectureData
-    forms: Sequence[Form]
-    buffers: list[Buffer] = field(default_factory=list)
-    before: list[Step] = field(default_factory=list)
-    here: list[Draft] = field(default_factory=list)
-    tiles: dict[object, list[SharedTile]] = field(default_factory=dict)
-    d: dict[str, Form] = field(default_factory=dict)
-    values: list[str] = field(default_factory=list)  # That are loaded, four registers each
-    made: list[str] = field(default_factory=list)  # That are made for A's
-    staged: list[str] = field(default_factory=list)  # Buffers of matrices in shared memory
-    metadata: dict[str, str] = field(default_factory=dict)
-    expressions: list[_Expression] = field(default_factory=list)
-    registers: int = 0
-    shared: int = 0
-    words: int = 0
-    parts: int = 0  # Drawn like programs of one warp
-    alone: Callable[[Builder], Program] | None = None  # What draws these
-    focus: Focus = field(default_factory=Focus)
-    module: Module = field(default_factory=Module.named)
-    columns: int = 0  # of D's that are computed
-    turns: int = 1  # of what is drawn now
-
-    def dice(self) -> Dice:
-        """Draw the digits of a group of decisions."""
-        return Dice(self.data.draw_integer(0, DIGITS))
-
-    def room(self, registers: int) -> bool:
-        """Take registers, if there are so many."""
-        fits = self.registers + registers <= _MOST_REGISTERS
-        self.registers += registers if fits else 0
-        return fits
-
-    def twins(self, name: str, size: int) -> Place:
-        """Return memory in a block, filled from a buffer of the image."""
-        self.buffers += [
-            Buffer(name=f"g{name}", space="global", size=size),
-            Buffer(name=f"s{name}", space="shared", size=size, alignment=256),
-        ]
-        self.shared += -(-size // 1024) * 1024
-        self.staged.append(f"s{name}")
-        self.before.append(
-            Copy(source=Place(buffer=f"g{name}"), destination=Place(buffer=f"s{name}"), size=size)
-        )
-        return Place(buffer=f"s{name}")
-
-    def load(self, name: str, count: int) -> None:
-        """Load a value of each thread."""
-        size = THREADS * 4 * count
-        self.buffers.append(Buffer(name=f"g{name}", space="global", size=size))
-        place = Place(buffer=f"g{name}")
-        self.before.append(plain_load(registers=name, count=count, place=place, lanes=THREADS))
-
-    def word(self) -> Place:
-        """Return a word of the image."""
-        self.words += 1
-        return Place(buffer="gwords", offset=4 * (self.words - 1))
-
-
 def group_program(
     data: ConjectureData, focus: Focus, forms: Sequence[Form], module: Module,
     alone: Callable[[Builder], Program],
@@ -132,9 +71,10 @@ def group_program(
     `alone` draws a program of one warp, which one of the four takes, or all of them do.
     """
     known = [one for one in forms if one.warps > 1 and one.is_product and is_available(one, module)]
-    builder = _GroupBuilder(data, known, alone=alone, focus=focus, module=module)
+    builder = GroupBuilder(data, known, alone=alone, focus=focus, module=module)
     dice = builder.dice()
     main = focus.form if focus.form is not None and focus.form.is_product else dice.one_of(known)
+    builder.forms = known or [main]
     _prepare(builder, main, dice)
     parts: list[Draft] = []
     for _ in range(1 + dice.once_in(3)):
@@ -166,23 +106,80 @@ def group_program(
     ]
     for name, form in builder.d.items():
         drafts.append(_stored(builder, name, form.words("d")))
-    drafts += [_stored(builder, name, _WORDS) for name in (*builder.values, "y")]
+    drafts += [_stored(builder, name, WORDS) for name in (*builder.values, "y")]
+    return _program(builder, drafts)
+
+
+GROUP_WAYS = ("A in shared memory", "A in registers")
+"""How `each_way` multiplies, in words; D of a way is in the buffer gd0, or gd1."""
+
+
+def each_way(data: ConjectureData, form: Form) -> Program:
+    """Draw a multiplication of a form in every way, one after the other, with its descriptors."""
+    builder, drafts = GroupBuilder(data, [form]), list[Draft]()
+    for number, a in enumerate(("", "x")):
+        name, builder.before, builder.here = f"d{number}", [], []
+        builder.load(name, form.words("d"))
+        if a:
+            builder.load(a, WORDS)
+        _begin(builder, form, name, a, builder.dice())
+        ordered: list[Step] = [sync("proxy_fence"), Barrier()]
+        ended: list[Step] = [sync("commit_group"), sync("wait_group")]
+        (load,) = (
+            step
+            for step in builder.before
+            if isinstance(step, PlainAccess) and step.registers == name
+        )
+        drafts += [*builder.before, *ordered, *builder.here, *ended, replace(load, loads=False)]
+    return _program(builder, drafts)
+
+
+def plain_multiplication(form: Form) -> Program:
+    """Return a multiplication of A in registers and B in shared memory, by rows of 16 bytes.
+
+    Buffers are "a", "b", "c" (D before it), "d", and "e" of metadata; registers are called alike.
+    """
+    line = form.matrix("b").rows * form.b_type.bits // 8
+    pattern = LINES * UNIT
+    tile = SharedTile(place=Place(buffer="sb"), leading=pattern, stride=pattern * (line // UNIT))
+    size = form.shape.n * line
+    has_metadata: dict[str, Any] = {"e": "e", "selector": 0} if form.has_metadata else {}
+    counts = {"a": WORDS, "c": form.words("d")} | dict.fromkeys(has_metadata and "e", 1)
+    buffers = [Buffer(name=name, space="global", size=THREADS * 4 * count)
+               for name, count in (*counts.items(), ("d", counts["c"]))]  # fmt: skip
+    buffers += [Buffer(name="b", space="global", size=size)]
+    buffers += [Buffer(name="sb", space="shared", size=size)]
+    steps: list[Step] = [
+        plain_load(registers=name, count=count, place=Place(buffer=name), lanes=THREADS)
+        for name, count in counts.items()
+    ]
+    steps += [
+        Copy(source=Place(buffer="b"), destination=Place(buffer="sb"), size=size),
+        sync("proxy_fence"), Barrier(), sync("fence"),
+        AsyncProduct(form=form, d="c", a="a", b_tile=tile, **has_metadata),
+        sync("commit_group"), sync("wait_group"),
+        plain_store(registers="c", count=counts["c"], place=Place(buffer="d"), lanes=THREADS),
+    ]  # fmt: skip
+    return Program(buffers=tuple(buffers), steps=tuple(steps), warps=4)
+
+
+def _program(builder: GroupBuilder, drafts: list[Draft]) -> Program:
     if builder.words:
         builder.buffers.append(Buffer(name="gwords", space="global", size=4 * builder.words))
     return Program(buffers=tuple(builder.buffers), steps=repaired(drafts), warps=4)
 
 
-def _stored(builder: _GroupBuilder, name: str, count: int) -> Step:
+def _stored(builder: GroupBuilder, name: str, count: int) -> Step:
     size = THREADS * 4 * count
     builder.buffers.append(Buffer(name=f"o{name}", space="global", size=size))
     place = Place(buffer=f"o{name}")
     return plain_store(registers=name, count=count, place=place, lanes=THREADS)
 
 
-def _prepare(builder: _GroupBuilder, main: Form, dice: Dice) -> None:
+def _prepare(builder: GroupBuilder, main: Form, dice: Dice) -> None:
     """Draw accumulators, values for A's, and what is added up beside."""
-    builder.room(3 * _WORDS)  # of the sum, and what is added to it
-    builder.load("y", _WORDS)
+    builder.room(3 * WORDS)  # of the sum, and what is added to it
+    builder.load("y", WORDS)
     for index in range(_ACCUMULATORS[dice.below(len(_ACCUMULATORS))]):
         form = main
         if index and dice.below(2):
@@ -197,17 +194,19 @@ def _prepare(builder: _GroupBuilder, main: Form, dice: Dice) -> None:
                 count, bits = form.words("d"), 0
                 builder.before.append(set_registers(destination=name, count=count, constant=bits))
     for index in range(1 + dice.below(3)):
-        if builder.room(_WORDS) or not index:
+        if builder.room(WORDS) or not index:
             builder.values.append(f"x{index}")
-            builder.load(f"x{index}", _WORDS)
+            builder.load(f"x{index}", WORDS)
 
 
-def _events(builder: _GroupBuilder, number: int, *, loops: bool) -> None:
+def _events(builder: GroupBuilder, number: int, *, loops: bool) -> None:
     """Append what a part of a program does."""
     twin = loops and builder.dice().below(2) == 0
     for index in range(number // 4 if twin else number):
         dice = builder.dice()
         event = _DONE[dice.below(len(_DONE))]
+        if index == 1 and builder.focus.features and not builder.parts:
+            event = _part
         (event if index else _multiply)(builder, dice)
     if twin:
         _twin(builder, builder.dice())
@@ -216,42 +215,36 @@ def _events(builder: _GroupBuilder, number: int, *, loops: bool) -> None:
         _changed(builder, builder.dice())
 
 
-def _code(expression: _Expression, destination: str) -> LaneCode:
+def _code(expression: Expression, destination: str) -> LaneCode:
     source, opcode, constant = expression
-    results = tuple(f"r{_WORDS + index}" for index in range(_WORDS))
+    results = tuple(f"r{WORDS + index}" for index in range(WORDS))
     sources: tuple[int, ...] = (0, constant) if opcode == "prmt.b32" else (constant,)
     code = tuple(
         Assign(opcode=opcode, destinations=(results[index],), sources=(f"r{index}", *sources))
-        for index in range(_WORDS)
+        for index in range(WORDS)
     )
-    return LaneCode(
-        source=source, count=_WORDS, destination=destination, results=results, code=code
-    )
+    return LaneCode(source=source, count=WORDS, destination=destination, results=results, code=code)
 
 
 def _added(name: str, registers: Sequence[str], opcode: str = "add.u32") -> LaneCode:
     """Return what adds registers to a value."""
-    own = [f"{name}.{index}" for index in range(_WORDS)]
-    results = tuple(f"r{2 * _WORDS + index}" for index in range(_WORDS))
+    own = [f"{name}.{index}" for index in range(WORDS)]
+    results = tuple(f"r{2 * WORDS + index}" for index in range(WORDS))
     code = tuple(
         Assign(
             opcode=opcode,
             destinations=(results[index],),
-            sources=(f"r{index}", f"r{index + _WORDS}"),
+            sources=(f"r{index}", f"r{index + WORDS}"),
         )
-        for index in range(_WORDS)
+        for index in range(WORDS)
     )
     return LaneCode(
-        source=" ".join((*own, *registers)), count=2 * _WORDS, destination=name, results=results,
+        source=" ".join((*own, *registers)), count=2 * WORDS, destination=name, results=results,
         code=code,
     )  # fmt: skip
 
 
-def _listed(name: str, first: int = 0) -> list[str]:
-    return [f"{name}.{first + index}" for index in range(_WORDS)]
-
-
-def _expression(builder: _GroupBuilder, dice: Dice) -> _Expression:
+def _expression(builder: GroupBuilder, dice: Dice) -> Expression:
     """Draw what is done with a value: every second time what was done before."""
     if builder.expressions and dice.below(2):
         return dice.one_of(builder.expressions)
@@ -263,7 +256,7 @@ def _expression(builder: _GroupBuilder, dice: Dice) -> _Expression:
     return made
 
 
-def _value(builder: _GroupBuilder, dice: Dice) -> None:
+def _value(builder: GroupBuilder, dice: Dice) -> None:
     """Append what makes registers of A; before it, perhaps, the same value for something else."""
     expression = _expression(builder, dice)
     if dice.below(2):
@@ -273,12 +266,12 @@ def _value(builder: _GroupBuilder, dice: Dice) -> None:
     _made(builder, dice, expression)
 
 
-def _made(builder: _GroupBuilder, dice: Dice, expression: _Expression) -> str:
+def _made(builder: GroupBuilder, dice: Dice, expression: Expression) -> str:
     """Append what makes registers of A, and return them: new ones, or some that there are."""
     again = builder.made and dice.below(2)
     name = dice.one_of(builder.made) if again else f"a{len(builder.made)}"
     if name not in builder.made:
-        if not builder.room(_WORDS):
+        if not builder.room(WORDS):
             return dice.one_of(builder.made or builder.values)
         builder.made.append(name)
         # What no turn of a loop makes, or a later one, is there all the same.
@@ -287,7 +280,7 @@ def _made(builder: _GroupBuilder, dice: Dice, expression: _Expression) -> str:
     return name
 
 
-def _twin(builder: _GroupBuilder, dice: Dice) -> None:
+def _twin(builder: GroupBuilder, dice: Dice) -> None:
     """Append a turn of a loop: a value for a sum, then the same for A, behind others in the queue.
 
     Between the two stands the wait for what the turn before has begun with that A; and each turn
@@ -303,28 +296,28 @@ def _twin(builder: _GroupBuilder, dice: Dice) -> None:
     builder.here.append(_code((expression[0], "xor.b32", dice.one_of(_CONSTANTS)), expression[0]))
 
 
-def _seen(builder: _GroupBuilder, dice: Dice, expression: _Expression | None = None) -> None:
+def _seen(builder: GroupBuilder, dice: Dice, expression: Expression | None = None) -> None:
     """Append a value in registers of its own, and what adds it to a sum."""
     builder.here.append(_code(expression or _expression(builder, dice), "t"))
-    builder.here.append(_added("y", _listed("t")))
+    builder.here.append(_added("y", listed("t")))
 
 
-def _changed(builder: _GroupBuilder, dice: Dice) -> None:
+def _changed(builder: GroupBuilder, dice: Dice) -> None:
     """Append a change of a value, of which others are made."""
     name = dice.one_of(builder.values)
     constant = dice.one_of(_CONSTANTS)
     builder.here.append(_code((name, "xor.b32", constant), name))
 
 
-def _read(builder: _GroupBuilder, dice: Dice) -> None:
+def _read(builder: GroupBuilder, dice: Dice) -> None:
     """Append what reads a part of a D."""
     name = dice.one_of([*builder.d])
-    if builder.d[name].words("d") >= _WORDS:
-        first = _WORDS * dice.below(builder.d[name].words("d") // _WORDS)
-        builder.here.append(_added("y", _listed(name, first), dice.one_of(("add.u32", "xor.b32"))))
+    if builder.d[name].words("d") >= WORDS:
+        first = WORDS * dice.below(builder.d[name].words("d") // WORDS)
+        builder.here.append(_added("y", listed(name, first), dice.one_of(("add.u32", "xor.b32"))))
 
 
-def _restage(builder: _GroupBuilder, dice: Dice) -> None:
+def _restage(builder: GroupBuilder, dice: Dice) -> None:
     """Append what overwrites a matrix in shared memory with what it holds, or another with it."""
     copies = [step for step in builder.before if isinstance(step, Copy)]
     if not copies:
@@ -337,17 +330,17 @@ def _restage(builder: _GroupBuilder, dice: Dice) -> None:
     ]  # fmt: skip
 
 
-def _committed(builder: _GroupBuilder, dice: Dice) -> None:
+def _committed(builder: GroupBuilder, dice: Dice) -> None:
     """Append the end of a group: often of an empty one."""
     builder.here.append(sync("commit_group"))
 
 
-def _waited(builder: _GroupBuilder, dice: Dice) -> None:
+def _waited(builder: GroupBuilder, dice: Dice) -> None:
     """Append a wait for all but some groups."""
     builder.here.append(sync("wait_group", _PENDING[dice.below(len(_PENDING))]))
 
 
-def _queued(builder: _GroupBuilder, dice: Dice) -> None:
+def _queued(builder: GroupBuilder, dice: Dice) -> None:
     """Append up to eight groups, of which some are empty, and a wait for the oldest of them."""
     for _ in range(1 + dice.below(8)):
         if dice.below(4):
@@ -356,11 +349,12 @@ def _queued(builder: _GroupBuilder, dice: Dice) -> None:
     _waited(builder, dice)
 
 
-def _part(builder: _GroupBuilder, dice: Dice) -> None:
+def _part(builder: GroupBuilder, dice: Dice) -> None:
     """Append what a program of one warp does, for one of the four, or for all that can."""
     if builder.alone is None or builder.parts == _MOST_PARTS:
         return
     prefix, kind, warp = f"w{builder.parts}", dice.below(8), dice.below(WARPGROUP)
+    kind = kind // 2 if Has.ONE_WARP in builder.focus.features else kind
     builder.parts += 1
     known, features = everything(builder.module), set[Feature]()
     together = kind >= 4
@@ -369,7 +363,8 @@ def _part(builder: _GroupBuilder, dice: Dice) -> None:
     else:
         stores = () if together else known.row_stores  # else all would store the same rows
         known = replace(known, fragment_products=(), row_stores=stores)
-        features = {Has.LANES_ALONE} if kind in (1, 4) else {*builder.focus.features}
+        features = {*builder.focus.features} - OF_GROUPS
+        features = {Has.LANES_ALONE} if kind in (1, 4) else features
     threads, focus = THREADS if together else LANES, Focus(features=frozenset(features))
     drawn = Builder(
         builder.data, known, known, focus, builder.module, prefix=prefix, threads=threads
@@ -383,7 +378,7 @@ def _part(builder: _GroupBuilder, dice: Dice) -> None:
     builder.here += steps if together else [OneWarp(warp=warp, body=steps)]
 
 
-def _mixed(builder: _GroupBuilder, dice: Dice) -> None:
+def _mixed(builder: GroupBuilder, dice: Dice) -> None:
     """Append an mma.sync of all four warps, of registers that others multiply, and add its D."""
     known = [
         form
@@ -392,23 +387,23 @@ def _mixed(builder: _GroupBuilder, dice: Dice) -> None:
     ]
     form = dice.one_of(dice.one_of(families(tuple(known))))
     names = [*builder.values, *builder.made]
-    names += [name for name, one in builder.d.items() if one.words("d") >= _WORDS]
+    names += [name for name, one in builder.d.items() if one.words("d") >= WORDS]
     given = {}
     for operand in "abc":
         held = operand_of(form, operand)
         name = dice.one_of(names)
-        given[operand] = " ".join((_listed(name) * 4)[: held.registers])
+        given[operand] = " ".join((listed(name) * 4)[: held.registers])
     made = operand_of(form, "d").registers
     if builder.room(made):
         builder.here.append(Op.of(form, d=f"m{made}", **given))
-        builder.here.append(_added("y", [f"m{made}.{index % made}" for index in range(_WORDS)]))
+        builder.here.append(_added("y", [f"m{made}.{index % made}" for index in range(WORDS)]))
 
 
-def _rows(builder: _GroupBuilder, dice: Dice) -> None:
+def _rows(builder: GroupBuilder, dice: Dice) -> None:
     """Append an ldmatrix of a matrix in shared memory, and add what it loads."""
     forms = [
         form for form in everything(builder.module).plain_row_loads
-        if operand_of(form).registers == _WORDS
+        if operand_of(form).registers == WORDS
     ]  # fmt: skip
     tiles = [buffer for buffer in builder.buffers if buffer.name in builder.staged]
     if not tiles:
@@ -418,24 +413,24 @@ def _rows(builder: _GroupBuilder, dice: Dice) -> None:
     addresses = tuple(ROW_BYTES * ((first + lane * step) % rows) for lane in range(LANES))
     form = dice.one_of(forms)
     builder.here.append(Op.of(form, registers="t", buffer=buffer.name, addresses=addresses))
-    builder.here.append(_added("y", _listed("t")))
+    builder.here.append(_added("y", listed("t")))
 
 
-def _turned(builder: _GroupBuilder, dice: Dice) -> None:
+def _turned(builder: GroupBuilder, dice: Dice) -> None:
     """Append a movmatrix of a value, and add what it gives."""
     (form,) = everything(builder.module).transpositions
     name = dice.one_of([*builder.made, *builder.values])
-    builder.here.append(Op.of(form, source=name, destination="t", count=_WORDS))
-    builder.here.append(_added("y", _listed("t")))
+    builder.here.append(Op.of(form, source=name, destination="t", count=WORDS))
+    builder.here.append(_added("y", listed("t")))
 
 
-def _multiply(builder: _GroupBuilder, dice: Dice) -> None:
+def _multiply(builder: GroupBuilder, dice: Dice) -> None:
     """Append a multiplication, or several in a row."""
     for _ in range((1, 1, 2, 1, 3, 1, 2, 4)[dice.below(8)]):
         _product(builder, builder.dice())
 
 
-def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False) -> None:
+def _product(builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False) -> None:
     """Append a multiplication, of registers of A if they are given; if it is short enough."""
     name = dice.one_of([*builder.d])
     form = builder.d[name]
@@ -445,8 +440,13 @@ def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = 
     builder.columns += columns
     if not a and dice.below(2):
         a = _a_registers(builder, name, dice)
-    a_tile = None if a else _tile(builder, form, "a", builder.dice())
-    b_tile = _tile(builder, form, "b", builder.dice())
+    _begin(builder, form, name, a, dice)
+
+
+def _begin(builder: GroupBuilder, form: Form, d: str, a: str, dice: Dice) -> None:
+    """Append a multiplication; A is in shared memory if it has no registers."""
+    a_tile = None if a else tile_of(builder, form, "a", builder.dice())
+    b_tile = tile_of(builder, form, "b", builder.dice())
     scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
     if scale_d == 2:
         scale_d = Word(place=builder.word(), mask=1)
@@ -454,88 +454,29 @@ def _product(builder: _GroupBuilder, dice: Dice, a: str = "", *, needed: bool = 
     scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
     builder.here.append(
         AsyncProduct(
-            form=form, d=name, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
-            scale_a=scales[0], scale_b=scales[1], **_placed(builder, form, dice),
+            form=form, d=d, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
+            scale_a=scales[0], scale_b=scales[1], **placed(builder, form, dice),
         )
     )  # fmt: skip
 
 
-def _placed(builder: _GroupBuilder, form: Form, dice: Dice) -> dict[str, Any]:
-    """Return metadata and selector of a sparse A, if it is one."""
-    if not form.has_metadata:
-        return {}
-    kind = form.a_type.name
-    if kind not in builder.metadata:
-        builder.metadata[kind] = f"e{len(builder.metadata)}"
-        builder.room(1)
-        builder.load(builder.metadata[kind], 1)
-    selector = dice.one_of([*selectors_of(form)])
-    return {"e": builder.metadata[kind], "selector": selector}
-
-
-def _a_registers(builder: _GroupBuilder, d: str, dice: Dice) -> str:
+def _a_registers(builder: GroupBuilder, d: str, dice: Dice) -> str:
     """Choose the registers of an A: a value, some of it twice or in another order, or another D."""
     names = [*builder.made, *builder.values]
     name, kind = dice.one_of(names), dice.below(12)
     if kind == 0:
-        return " ".join(_listed(name)[::-1])
+        return " ".join(listed(name)[::-1])
     if kind == 1:
-        return " ".join([_listed(name)[dice.below(4)] for _ in range(_WORDS)])
+        return " ".join([listed(name)[dice.below(4)] for _ in range(WORDS)])
     if kind == 2:
-        others = [one for one, form in builder.d.items() if one != d and form.words("d") >= _WORDS]
+        others = [one for one, form in builder.d.items() if one != d and form.words("d") >= WORDS]
         if others:
             one = dice.one_of(others)
-            return " ".join(_listed(one, _WORDS * dice.below(builder.d[one].words("d") // _WORDS)))
+            return " ".join(listed(one, WORDS * dice.below(builder.d[one].words("d") // WORDS)))
     return name
 
 
-def _tile(builder: _GroupBuilder, form: Form, operand: str, dice: Dice) -> SharedTile:
-    """Choose where a multiplicand lies: where one of its kind does, or in memory of its own."""
-    matrix = form.matrix(operand)
-    lines, depth = matrix.rows, matrix.columns
-    if operand == "b":
-        lines, depth = depth, lines
-    key = operand, lines, depth, matrix.type.name
-    known = builder.tiles.setdefault(key, [])
-    built = dice.one_of(WAYS)
-    if known and (dice.below(2) or builder.shared > _MOST_SHARED // 2):
-        return replace(dice.one_of(known), built=built)
-    line = depth * matrix.type.bits // 8  # bytes along K
-    transposed = "imm-trans-b" in form.operands and dice.below(2) == 1
-    swizzle = _SWIZZLES[dice.below(4)]
-    pattern = _LINES * swizzle
-    near, far = pattern, pattern
-    if not transposed:
-        near = pattern if swizzle > UNIT else _LINES * UNIT
-        far = near * max(1, line // swizzle) if swizzle == UNIT else pattern
-        if swizzle > UNIT and line > swizzle:
-            near = pattern * -(-lines // _LINES)
-    else:
-        far = pattern * -(-depth // _LINES)
-    # By what the page calls them, strides of bytes along both ways.
-    leading, stride = (near, far) if not transposed or swizzle == UNIT else (far, near)
-    kind = dice.below(8)
-    if kind == 1:
-        leading, stride = leading + UNIT * dice.below(8), stride + UNIT * dice.below(8)
-    elif kind == 2:
-        leading, stride = UNIT * dice.below(32), UNIT * dice.below(32)
-    start = (0, 0, 0, 32, 64, 96, 16, 1024)[dice.below(8)] if swizzle > UNIT or kind == 2 else 0
-    base = dice.below(8) if dice.below(8) == 0 else 0
-    tile = SharedTile(
-        place=Place(buffer="s", offset=start), leading=leading, stride=stride, swizzle=swizzle,
-        base_offset=base if swizzle > UNIT else 0, transposed=transposed, built=built,
-    )  # fmt: skip
-    last = int(byte_addresses(matrix, tile.descriptor, transposed).max())
-    size = -(-(last + 1) // 256) * 256
-    if known and builder.shared + size > _MOST_SHARED:
-        return replace(dice.one_of(known), built=built)
-    number = sum(map(len, builder.tiles.values()))
-    place = builder.twins(f"{operand}{number}", size)
-    known.append(replace(tile, place=replace(place, offset=start)))
-    return known[-1]
-
-
-_Event = Callable[[_GroupBuilder, Dice], None]
+_Event = Callable[[GroupBuilder, Dice], None]
 _DONE: tuple[_Event, ...] = (
     *(_multiply,) * 6, *(_committed,) * 2, *(_value,) * 3, *(_queued,) * 2, *(_part,) * 2,
     _seen, _changed, _read, _waited, _restage, _mixed, _rows, _turned,

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,8 +16,9 @@ from fuzz.cli import _exit_code
 from fuzz.commands.conform import MODEL, PERMITTED, asked
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.lookup import FORMS, form_of, is_available
+from oracle.isa.lookup import FORMS, form_of, is_available, warpgroup_forms
 from oracle.isa.targets import Module
+from oracle.program.warpgroup import AsyncProduct
 from runners import foreign
 from runners.emission import emit
 from runners.foreign import ForeignRunner, identity_of
@@ -41,11 +43,14 @@ def answer(name, opcode):
 # The suite
 
 
-@pytest.mark.parametrize(("target", "version"), [("sm_70", "6.5"), ("sm_120a", "9.1")])
+@pytest.mark.parametrize(
+    ("target", "version"), [("sm_70", "6.5"), ("sm_120a", "9.1"), ("sm_90a", "8.0")]
+)
 def test_every_form_of_a_target_is_asked_or_named(target, version):
     module = Module.named(target, version)
     asked, left = {*forms_of(module)}, {*unjudged(module)}
-    assert asked | left == {form for form in FORMS if is_available(form, module)}
+    every = (*FORMS, *(form for form in warpgroup_forms() if form.is_product))
+    assert asked | left == {form for form in every if is_available(form, module)}
     assert not asked & left
     assert all(form.is_product or form.opaque or form.is_store for form in left)
 
@@ -70,6 +75,35 @@ def test_the_simulated_device_has_the_bits_of_the_model(index):
 def test_the_simulated_device_conforms(capfd):
     assert _exit_code(["conform", "sim"]) == 0
     assert re.search(r"# 765 forms of .*: 765 bits as the model$", capfd.readouterr().out, re.M)
+
+
+@pytest.mark.parametrize(
+    "kind", ["m64n24k32.f32.e4m3.e5m2", "m64n8k16.f16.f16.f16", "m64n16k32.f32.bf16.bf16"]
+)
+def test_a_warpgroup_is_asked_in_every_way_and_in_parts(kind, monkeypatch):
+    module = Module.named("sm_90a")
+    sparse = ".sp" if kind.startswith("m64n16k32") else ""  # dense ones of 16 bits have k16
+    form = form_of(f"wgmma.mma_async{sparse}.sync.aligned.{kind}")
+    one = item(form, module)
+    steps = [step for step in one.program.steps if isinstance(step, AsyncProduct)]
+    assert [step.a_tile is None for step in steps] == [False, True]
+    monkeypatch.setattr("fuzz.commands.conform._TOGETHER_BYTES", 2 * one.program.image_bytes)
+    with SimulatedRunner("sm_90a") as runner:
+        assert asked(runner, one, module, count=5).outcome == MODEL
+        run = runner.run
+
+        def last_wrong(compiled, images):
+            ran = run(compiled, images)
+            if len(images) > 1:
+                return ran
+            changed = ran.images.copy()
+            changed[0, one.program.offset("gd1")] ^= 64
+            return replace(ran, images=changed)
+
+        monkeypatch.setattr(runner, "run", last_wrong)
+        came = asked(runner, one, module, count=5)
+    assert came.outcome in ("wrong", PERMITTED)
+    assert came.said.startswith("1 of 1 image behind 4 others, only with A in registers: ")
 
 
 # Ways of being broken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.emission import emit_all
 from runners.protocol import Compiled, Ran
+from runners.simulated.syntax import TrapKind
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.matrices import buffers_of, single_instruction
@@ -28,7 +31,11 @@ def programs(form: Form) -> dict[str, Program]:
     made = {}
     for selector in [*selectors_of(form)][:: 21 if form.is_scaled else 1] or [None]:
         step = product_of(form)
-        steps = single_instruction(step if selector is None else step.changed(selector=selector))
+        if selector is not None:
+            # Every second time in registers, as kernels of CUTLASS have them.
+            in_registers = form.is_scaled and selector % 2 == 1
+            step = step.changed(selector=selector, ids_in_registers=in_registers)
+        steps = single_instruction(step)
         made[f"selector_{selector or 0}"] = Program(buffers=buffers_of(steps), steps=steps)
     return made
 
@@ -55,3 +62,21 @@ def test_products_equal_the_oracles_and_are_permitted(form: Form) -> None:
         assert isinstance(ran, Ran)
         assert np.array_equal(ran.images, due.images), entry
         assert allowed_bytes(permitted(program, images, target=TARGET), due.images).all()
+
+
+@pytest.mark.parametrize(
+    ("now", "kind"),
+    [("add.u16 %h1, %h0, 5;", TrapKind.STOPPED), ("cvt.u16.u32 %h1, %lane;", TrapKind.DIVERGENT)],
+)
+def test_selectors_in_registers_that_mean_nothing_end_a_launch(now: str, kind: TrapKind) -> None:
+    form = next(form for form in NARROW_FORMS if form.is_scaled)
+    steps = single_instruction(product_of(form).changed(ids_in_registers=True))
+    program = Program(buffers=buffers_of(steps), steps=steps)
+    module = emit_all({"k": program}, module=Module.named(TARGET, "9.1"))
+    assert "add.u16 %h1, %h0, 0;" in module.ptx
+    changed = replace(module, ptx=module.ptx.replace("add.u16 %h1, %h0, 0;", now))
+    runner = SimulatedRunner(TARGET)
+    compiled = runner.compile(changed)
+    assert isinstance(compiled, Compiled)
+    ran = runner.run(compiled, np.zeros((2, program.image_bytes), np.uint8), entry="k")
+    assert kind in ran.detail

@@ -1,13 +1,15 @@
-"""Drawn programs of a warpgroup: defined, and run as the oracle says; with less in them refused."""
+"""Drawn programs of a warpgroup: defined, and run as the oracle says; with less order refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from corpus.programs import decode_program, encode_program
 from oracle.bounds.permission import allowed_bytes, permitted
@@ -15,9 +17,10 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import warpgroup_forms
 from oracle.isa.targets import Module
+from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.program import Program
-from oracle.program.steps import Barrier, Loop, Step
+from oracle.program.operands import Word
+from oracle.program.program import Program, walk
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission import emit
 from runners.protocol import Ran
@@ -26,7 +29,8 @@ from strategies.contents import recipes
 from strategies.contents.expansion import expand
 from strategies.draws import draw_one
 from strategies.features import Focus
-from strategies.programs import programs
+from strategies.programs import programs, undefined_programs
+from strategies.programs.undefined import GROUP_DAMAGES, damaged
 
 MODULE = Module.named("sm_90a", "8.4")
 FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
@@ -58,7 +62,7 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
         program = drawn(FORMS[key * 7919 % len(FORMS)], key)
         assert undefined(program, target="sm_90a") == (), key
         assert decode_program(encode_program(program), "a program") == program
-        for step in every(program.steps):
+        for step in walk(program.steps):
             if isinstance(step, AsyncProduct):
                 kinds |= {("a", step.a_tile is None), ("e", bool(step.e))}
                 kinds |= {(tile.swizzle, tile.transposed) for tile in step.tiles.values()}
@@ -68,39 +72,46 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
     assert deepest >= 3
 
 
-def every(steps: tuple[Step, ...]) -> Iterator[Step]:
-    for step in steps:
-        yield step
-        for block in step.blocks.values():
-            yield from every(block)
+def with_words_of_loops(program: Program) -> NDArray[np.uint8]:
+    """Return images whose loops run 3 times and never, in each combination."""
+    words = [step.uniform for step in walk(program.steps) if isinstance(step.uniform, Word)]
+    places = sorted({program.offset(word.place.buffer) + word.place.offset for word in words})
+    images = np.full((1 << min(2, len(places)), program.image_bytes), 0xFF, np.uint8)
+    for index, place in enumerate(places):
+        images[np.arange(len(images)) >> index % 2 & 1 == 1, place : place + 4] = 0
+    return images
 
 
-def lesser(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    """Iterate over steps without one fence, commit, wait or barrier, inside of loops, too."""
-    for index, step in enumerate(steps):
-        before, behind = steps[:index], steps[index + 1 :]
-        if isinstance(step, WarpgroupSync | Barrier):
-            yield (*before, *behind)
-        elif isinstance(step, Loop):
-            yield from (
-                (*before, replace(step, body=body), *behind) for body in lesser(step.body) if body
-            )
-
-
-@pytest.mark.parametrize("key", [3, 8])
-def test_the_simulated_device_refuses_what_is_undefined_with_one_fence_less(key: int) -> None:
-    """Two definitions of what is undefined, written apart: they differ nowhere.
-
-    Loops run as often as they may: words say that, all bits of which are set here.
-    """
-    program, refused = drawn(FORMS[key * 7919 % len(FORMS)], key), 0
-    images = np.full((1, program.image_bytes), 0xFF, np.uint8)
+@pytest.mark.parametrize("key", [7, 10, 19])
+def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_step(key: int) -> None:
+    """Two definitions of what is undefined, written apart: they differ nowhere."""
+    program, refused = drawn(FORMS[key * 7919 % len(FORMS)], key), set()
+    images = with_words_of_loops(program)
     with SimulatedRunner("sm_90a") as runner:
-        for steps in lesser(program.steps):
-            other = replace(program, steps=steps)
-            compiled = runner.compile(emit(other, module=MODULE))
-            ran = runner.run(compiled, images)  # type: ignore[arg-type]
+        for name, damage in GROUP_DAMAGES.items():
+            if not (found := [*damaged(program.steps, damage)]):
+                continue
+            other = replace(program, steps=found[key % len(found)])
+            module = emit(other, module=MODULE)
+            ran = runner.run(runner.compile(module), images)  # type: ignore[arg-type]
             wrong = undefined(other, target="sm_90a")
-            assert isinstance(ran, Ran) == (wrong == ()), f"{ran}: {[*map(str, wrong)]}"
-            refused += not isinstance(ran, Ran)
-    assert refused > 3
+            if not wrong:
+                expected = execute(other, images, target="sm_90a").images
+                assert isinstance(ran, Ran), f"{name}: {ran.detail}"
+                assert np.array_equal(ran.images, expected), name
+                continue
+            assert not isinstance(ran, Ran), f"{name}: {[*map(str, wrong)]}"
+            line = int(re.match(r"line (\d+): race", ran.detail)[1])  # type: ignore[index]
+            before = "\n".join(module.ptx.splitlines()[:line])
+            assert re.findall(r"// ([\w.]+): ", before)[-1] in {one.step for one in wrong}
+            refused.add(name)
+    assert len(refused) >= len(GROUP_DAMAGES) - 3
+
+
+@given(st.integers(0, 1 << 32))
+@settings(max_examples=8, deadline=None)
+def test_undefined_programs_are_undefined_in_what_orders_them(key: int) -> None:
+    form = FORMS[key % len(FORMS)]
+    strategy = undefined_programs(Focus(form=form), module=MODULE, forms=FORMS)
+    found = undefined(draw_one(strategy, key), target="sm_90a")
+    assert {one.cause for one in found} & {Breach.IN_FLIGHT, Breach.UNFENCED, Breach.PROXY}

@@ -14,7 +14,7 @@ from oracle.program.operations import Elementwise
 from oracle.program.program import Program
 from oracle.program.steps import Loop, Op, Step
 from strategies.features import FEATURES, Dimension, Feature, Has, features_of
-from strategies.live_values import most_live
+from strategies.liveness import most_live
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096

@@ -1,11 +1,12 @@
-"""How values go through the steps of a program, on all of its paths."""
+"""How long values live in a program: chains of accumulations, and what is needed at once."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from oracle.program import steps as ops
 from oracle.program.operands import Register, Word
-from oracle.program.steps import Branch, Loop, OneWarp, Step, multiplies
+from oracle.program.steps import Branch, Loop, OneWarp, Step
 
 _Values = tuple[dict[Register, int], Counter[tuple[str, tuple[Register, ...]]]]
 """The multiplications before the value in each register, one after the other, and how often
@@ -42,7 +43,7 @@ def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
                     turns = step.count.mask if isinstance(step.count, Word) else step.count
                     for _ in range(min(2, turns)):
                         values = block(step.body, values)
-                case _ if multiplies(step):
+                case _ if ops.multiplies(step):
                     for use in step.uses[1:3]:
                         values[1][use.field, use.registers] += 1
                         times = values[1][use.field, use.registers]
