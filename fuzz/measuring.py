@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.runner import made_here
+from oracle.descriptors import read_matrix, write_matrix
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.forms import LANES, Form, FormatKind
+from oracle.isa.forms import Form, FormatKind
 from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.targets import Module, parse_release
 from oracle.layouts import Tile, pack, read, rows_met, unpack, write
@@ -44,17 +45,20 @@ from oracle.models import (
 from oracle.models.figures import allowed_of, exact_name, values_in
 from oracle.program.program import Program
 from oracle.program.steps import product_of
+from oracle.program.warpgroup import AsyncProduct
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.matrices import buffers_of, single_instruction
+from strategies.programs.warpgroups import plain_multiplication
 
 Array = NDArray[Any]
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 
-_BATCH = 8192  # Images of one launch: they fill a GPU, and stay within 32 MiB
-CHUNK = 4096  # Images that are made, run and compared together
+_BATCH, _BATCH_BYTES = 8192, 32 << 20
+"""Images of one launch, and their bytes, at most: they fill a GPU."""
+CHUNK = 4096  # Images of 16 x 16 elements at most that are made, run and compared together
 _SHOWN, _KEPT = 32, 256  # Differing dot products of a chunk, and of a round, that are explained
 _EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
 _ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
@@ -72,8 +76,11 @@ class ProbedDevice:
         self.runner = runner
         self._programs: dict[str, tuple[str, Program]] = {}
         for number, form in enumerate(forms):
-            steps = single_instruction(product_of(form))
-            program = Program(buffers=buffers_of(steps), steps=steps)
+            if form.warps > 1:
+                program = plain_multiplication(form)
+            else:
+                steps = single_instruction(product_of(form))
+                program = Program(buffers=buffers_of(steps), steps=steps)
             self._programs[form.opcode] = f"unit_{number}", program
         compiled = runner.compile(emit_all(dict(self._programs.values()), module=module))
         if isinstance(compiled, Failure):
@@ -83,8 +90,9 @@ class ProbedDevice:
     def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
         """Return what the device makes of some matrices, (count, m, n)."""
         (entry, program), parts = self._programs[form.opcode], list[Array]()
-        for start in range(0, len(c), _BATCH):
-            part = slice(start, start + _BATCH)
+        together = max(1, min(_BATCH, _BATCH_BYTES // program.image_bytes))
+        for start in range(0, len(c), together):
+            part = slice(start, start + together)
             images = _images(form, program, a[part], b[part], c[part])
             ran = self.runner.run(self.compiled, images, entry=entry)
             if isinstance(ran, Failure):
@@ -133,7 +141,10 @@ def _images(form: Form, program: Program, a: Array, b: Array, c: Array) -> Image
         matrices[: len(values)] = values
         if form.has_metadata and name == "b":
             matrices = _placed(form, matrices, images, program.offset("e"))
-        words = np.empty((len(images), LANES, form.words(name)), np.uint32)
+        if form.warps > 1 and name == "b":
+            write_matrix(images, form.matrix("b"), _addresses_of_b(program), matrices)
+            continue
+        words = np.empty((len(images), form.threads, form.words(name)), np.uint32)
         pack(form, matrices, words, name)
         end = offset + words[0].nbytes
         images[:, offset:end] = words.view(np.uint8).reshape(len(images), -1)
@@ -143,8 +154,8 @@ def _images(form: Form, program: Program, a: Array, b: Array, c: Array) -> Image
 def _placed(form: Form, met: Array, images: Images, offset: int) -> Array:
     """Write metadata into images; return B with these rows where they are met."""
     pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
-    metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), LANES, axis=1)
-    images[:, offset : offset + 4 * LANES] = metadata.view(np.uint8)
+    metadata = np.repeat(pairs[:, None] * np.uint32(0x1111_1111), form.threads, axis=1)
+    images[:, offset : offset + 4 * form.threads] = metadata.view(np.uint8)
     signed = form.b_type.kind is FormatKind.SIGNED
     other = -1 if signed else (1 << form.b_type.bits) - 1
     b = np.full((len(met), form.shape.k, form.shape.n), other, met.dtype)
@@ -158,9 +169,17 @@ def _matrices(form: Form, program: Program, images: Images, operand: str) -> Arr
     offset = program.offset(operand)
     if form.opaque:
         return read(images, offset, _tile(program, operand))
-    part = images[:, offset : offset + LANES * 4 * form.words(operand)]
+    if form.warps > 1 and operand == "b":
+        return read_matrix(images, form.matrix("b"), _addresses_of_b(program))
+    part = images[:, offset : offset + form.threads * 4 * form.words(operand)]
     words = np.ascontiguousarray(part).view(np.uint32)
-    return unpack(form, operand, words.reshape(len(images), LANES, -1))
+    return unpack(form, operand, words.reshape(len(images), form.threads, -1))
+
+
+def _addresses_of_b(program: Program) -> NDArray[np.int64]:
+    """Return the byte of the image of each byte of B of a warpgroup's multiplication."""
+    (product,) = (step for step in program.steps if isinstance(step, AsyncProduct))
+    return product.addresses("b") + program.offset("b")
 
 
 ProbeTask = tuple[Form, Model, int, int]
@@ -269,9 +288,9 @@ class Measurer:
             its = found.figures
             if found.contradiction is not None:
                 return result()
-            wrong = self._differing(result())
+            images, wrong = self._confirmed(result())
             if not wrong:
-                return replace(result(), images=self.images)
+                return replace(result(), images=images)
             if unit.kind == "double":
                 break
             # What random images showed is evidence, too.
@@ -308,9 +327,10 @@ class Measurer:
         found = result(
             MeasuredFigure(value=best, others=others, refuting=max(counts.values()), known=known)
         )
-        if wrong := self._differing(found):
+        images, wrong = self._confirmed(found)
+        if wrong:
             return replace(found, figures={}, contradiction=_first(wrong, unit.first))
-        return replace(found, images=self.images)
+        return replace(found, images=images)
 
     def _by(self, result: MeasuredResult) -> Model:
         unit: Any = unit_of_model(result)
@@ -323,14 +343,17 @@ class Measurer:
                 return replace(self.known, doubles=unit)
         return replace(self.known, exact=replace(self.known.exact, **unit))
 
-    def _differing(self, result: MeasuredResult) -> list[UnitOutcome]:
+    def _confirmed(self, result: MeasuredResult) -> tuple[int, list[UnitOutcome]]:
+        """Compare with random images; return how many agree, and what differs."""
         forms, model = result.unit.forms, self._by(result)
-        tasks = [
-            (forms[number % len(forms)], model, min(CHUNK, self.images - at),
-             (self.seed << 32) + number)
-            for number, at in enumerate(range(0, self.images, CHUNK))
-        ]  # fmt: skip
-        return [one for one in self.confirmer(tasks) if one.differing]
+        tasks = list[ProbeTask]()
+        for number, at in enumerate(range(0, self.images, CHUNK)):
+            form, most = forms[number % len(forms)], min(CHUNK, self.images - at)
+            count = max(1, most * 256 // max(256, form.shape.m * form.shape.n))
+            tasks.append((form, model, count, (self.seed << 32) + number))
+        came = list(self.confirmer(tasks))
+        agree = sum(one.images - one.differing for one in came)
+        return agree, [one for one in came if one.differing]
 
 
 def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:

@@ -121,5 +121,17 @@ def read_matrix(
     `addresses`: As of `byte_addresses`, counted from the first byte of the memories.
     """
     lines = np.take(memory, addresses.ravel(), axis=1)
-    layout = "col" if matrix.operand == "b" else "row"
-    return layouts.read(lines, 0, Tile(matrix=matrix, layout=layout))
+    return layouts.read(lines, 0, _lines_of(matrix))
+
+
+def write_matrix(
+    memory: NDArray[np.uint8], matrix: Matrix, addresses: NDArray[np.int64], values: NDArray[Any]
+) -> None:
+    """Write raw patterns (count, rows, columns) to memories (count, bytes): as `read_matrix`."""
+    lines = np.empty((len(memory), addresses.size), np.uint8)
+    layouts.write(lines, 0, _lines_of(matrix), values)
+    memory[:, addresses.ravel()] = lines
+
+
+def _lines_of(matrix: Matrix) -> Tile:
+    return Tile(matrix=matrix, layout="col" if matrix.operand == "b" else "row")

@@ -16,10 +16,9 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
-from runners.kernels import LANES, KernelModule, launches_of
+from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
-    NO_SM,
     Capabilities,
     ClosedAtTheEnd,
     Collected,
@@ -41,8 +40,6 @@ from runners.simulated.silicon import Chip, Planted, runs, target_named
 from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16  # that stay loaded; one of eight programs takes 2.5 MiB (2026-11)
-_CHUNK_IMAGES = 2048  # of one launch, which keeps every register of every lane
-_BYTES_AT_ONCE = 1 << 20  # of images of one launch that is watched, in 100 bytes for each four
 
 Result = TypeVar("Result")
 # What a real runner would report where the simulated device traps.
@@ -151,26 +148,10 @@ class SimulatedRunner(ClosedAtTheEnd):
         if isinstance(module, Failure):
             return module
         start = time.perf_counter()
-        results = np.empty_like(images)
-        sms = np.full(images.shape[0], NO_SM, np.uint32)
-
-        def launched() -> None:
-            if kernel.launch is not None:
-                size = kernel.image_bytes
-                most = _BYTES_AT_ONCE // size
-                for some, launch in launches_of(kernel.launch, len(images), size, most):
-                    given = images[some].reshape(-1)
-                    made = module.launch_grid(kernel.entry, given, launch).image
-                    results[some] = made.reshape(-1, size)
-                return
-            threads = LANES * kernel.warps_per_block
-            for first in range(0, images.shape[0], _CHUNK_IMAGES):
-                chunk = slice(first, first + _CHUNK_IMAGES)
-                given = np.ascontiguousarray(images[chunk])
-                results[chunk], sms[chunk] = module.launch(kernel.entry, given, threads=threads)
-
-        if (failure := _caught(compiled.module.ptx, launched)) is not None:
-            return failure
+        came = _caught(compiled.module.ptx, lambda: module.launch_kernel(kernel, images))
+        if isinstance(came, Failure):
+            return came
+        results, sms = came
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
 

@@ -240,7 +240,7 @@ class Examination:
     corpus: Path
     id: str
     bucket: Bucket  # what the finding stands for
-    seconds: float | None = None  # for making it smaller; None: it is replayed
+    seconds: float | None = None  # for making it and its kernel smaller; None: it is replayed
 
 
 Job = RoundJob | Examination

@@ -438,7 +438,8 @@ class Measure(Options, words="measure", runs="measure:measure_device"):
     only: str = shared("only", "Measure only forms whose opcode matches: 'wmma.mma.*bf16*'.")
     images: int | None = shared(
         "images",
-        "Random images that check a form.  [default: 1,048,576 on a GPU, else 1,024]",
+        "Random images that check a form, of wgmma as many elements as these have of 16 x 16.  "
+        "[default: 1,048,576 on a GPU, else 1,024]",
     )
     seed: int = shared("seed", "Seed of the random images.", type=click.IntRange(0, 2**31 - 1))
     workers: int | None = shared("workers", "Worker processes.  [default: cores less one]")

@@ -235,7 +235,7 @@ def operands_of(event: Event, at: tuple[int, int]) -> Operands:
     rows: Sequence[int] = range(a.shape[1])
     column_met = b[:, column]
     if form.has_metadata:
-        selector = 0 if form.is_scaled else getattr(event.step, "selector", None) or 0
+        selector = getattr(event.step, "selector", None) or 0
         metadata = event.inputs["e"][None, :, 0]
         rows = rows_met(form, metadata, selector)[0, row].tolist()
         column_met = b[rows, column]

@@ -24,8 +24,9 @@ from oracle.arithmetic.doubles import chain
 from oracle.errors import UsageError
 from oracle.execution.execution import multiply
 from oracle.execution.execution import product as product_of
+from oracle.execution.products import parts
 from oracle.isa.forms import FORMATS, Form
-from oracle.isa.lookup import FORMS, figures_of, is_available
+from oracle.isa.lookup import FORMS, figures_of, is_available, warpgroup_forms
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.measuring.probes import Dots
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot
@@ -35,7 +36,6 @@ Array = NDArray[Any]
 
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
-_TOGETHER = 1024  # Matrices that the oracle multiplies in one go: bounds its working memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class MeasuredUnit:
     @property
     def shapes(self) -> tuple[str, ...]:
         """Names of the shapes for which the figures hold; an empty collection means all shapes."""
-        return () if self.first.opaque else (self.first.shape.name,)
+        return () if self.first.opaque or self.first.warps > 1 else (self.first.shape.name,)
 
     @property
     def kind(self) -> str:
@@ -87,7 +87,7 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     # How many products a multiplication of registers adds up at once depends on the shape (measured
     # on H200, 2026-11-22), so each shape of floats is a unit of its own there.
     grouped: dict[tuple[str, str], list[Form]] = {}
-    for form in _FORMS:
+    for form in (*_FORMS, *_ends(warpgroup_forms())):
         if form.opaque and form.satfinite and form.a_type.is_float:
             continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
         if form.is_scaled:
@@ -105,12 +105,26 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     )
 
 
+def _ends(forms: Sequence[Form]) -> Iterator[Form]:
+    """Return the narrowest and the widest multiplications of a warpgroup of each kind.
+
+    Where D has n columns, each of them is computed alike; a module of all takes minutes to compile.
+    """
+    by_kind: dict[tuple[object, ...], list[Form]] = {}
+    for form in forms:
+        if form.is_product:
+            kind = form.mnemonic, form.types, form.satfinite
+            by_kind.setdefault(kind, []).append(form)
+    for some in by_kind.values():
+        yield from (some[0], some[-1])
+
+
 def _unit_of(form: Form) -> tuple[str, str]:
     types = form.types
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types
     words = [f"{figures_of(form)}{f'.{form.op}.popc' if form.op else ''}"]
-    if not form.opaque and form.a_type.is_float:
+    if not form.opaque and form.warps == 1 and form.a_type.is_float:
         words.append(form.shape.name)
     words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
     return " ".join(words), types
@@ -122,8 +136,7 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
     # Of an A that metadata place, what is stored is multiplied, of B what it meets.
-    for start in range(0, len(c), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
+    for part in parts(form, len(c)):
         d[part] = product_of(form, a[part], b[part], c[part], model, own_scratch())
     return d
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from runners.faults import group_rewriters as groups
 from runners.faults import rewriters as rw
 from runners.faults.rewriters import Fault
 from runners.faults.rewriters import text as _text
@@ -222,8 +223,30 @@ _SCALES = (
             "mma with .kind takes A for the type of B, and B for that of A"),
 )  # fmt: skip
 
+_GROUPS = r"^wgmma\.mma_async"
+_WITH_SIGNS = rf"{_GROUPS}.*\.f(?:16|32)\.\w+\.\w+$"
+_WARPGROUPS = (
+    *(_whole(f"group-{name}-lost", _GROUPS, groups.left_out(instruction, but_last=but_last),
+             f"{instruction} is left out{', but for the last one' * but_last}")
+      for name, instruction, but_last in (
+          ("fence", "wgmma.fence", False), ("commit", "wgmma.commit_group", True),
+          ("wait", "wgmma.wait_group", True), ("proxy-fence", "fence.proxy.async", False))),
+    _text("group-waits-less", r"^wgmma\.wait_group", groups.waits_less,
+          "wgmma.wait_group leaves one more group pending", guilty=("wgmma",)),
+    *(_text(f"group-descriptor-{name}-off", _GROUPS, groups.descriptor_changed("add.u64", 1 << bit),
+            f"wgmma.mma_async finds B with a {said} that is one unit more")
+      for name, bit, said in (("start", 0, "start address"), ("leading", 16, "leading offset"),
+                              ("stride", 32, "stride offset"), ("base", 49, "base offset"))),
+    _text("group-descriptor-swizzle-off", _GROUPS, groups.descriptor_changed("xor.b64", 1 << 62),
+          "wgmma.mma_async finds B with another swizzle: 128 bytes for none, 32 for 64"),
+    _text("group-scale-d-lost", _GROUPS, groups.scale_d_lost,
+          "wgmma.mma_async adds D whatever scale-d is"),
+    _text("group-scales-lost", _WITH_SIGNS, groups.scales_lost,
+          "wgmma.mma_async takes 1 for imm-scale-a and imm-scale-b"),
+)  # fmt: skip
+
 COMPILER_FAULTS: tuple[Fault, ...] = (
     *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_SHARED, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE, *_LANES,
-    *_CODE, *_MULTIPROCESSOR, *_SCALES,
+    *_CODE, *_MULTIPROCESSOR, *_SCALES, *_WARPGROUPS,
 )  # fmt: skip
 """Every fault that is planted by rewriting PTX."""

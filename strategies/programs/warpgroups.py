@@ -178,6 +178,35 @@ def each_way(data: ConjectureData, form: Form) -> Program:
     return _program(builder, drafts)
 
 
+def plain_multiplication(form: Form) -> Program:
+    """Return a multiplication of A in registers and B in shared memory, by rows of 16 bytes.
+
+    Buffers are "a", "b", "c" (D before it), "d", and "e" of metadata; registers are called alike.
+    """
+    line = form.matrix("b").rows * form.b_type.bits // 8
+    pattern = _LINES * UNIT
+    tile = SharedTile(place=Place(buffer="sb"), leading=pattern, stride=pattern * (line // UNIT))
+    size = form.shape.n * line
+    has_metadata: dict[str, Any] = {"e": "e", "selector": 0} if form.has_metadata else {}
+    counts = {"a": _WORDS, "c": form.words("d")} | dict.fromkeys(has_metadata and "e", 1)
+    buffers = [Buffer(name=name, space="global", size=THREADS * 4 * count)
+               for name, count in (*counts.items(), ("d", counts["c"]))]  # fmt: skip
+    buffers += [Buffer(name="b", space="global", size=size)]
+    buffers += [Buffer(name="sb", space="shared", size=size)]
+    steps: list[Step] = [
+        plain_load(registers=name, count=count, place=Place(buffer=name), lanes=THREADS)
+        for name, count in counts.items()
+    ]
+    steps += [
+        Copy(source=Place(buffer="b"), destination=Place(buffer="sb"), size=size),
+        _sync("proxy_fence"), Barrier(), _sync("fence"),
+        AsyncProduct(form=form, d="c", a="a", b_tile=tile, **has_metadata),
+        _sync("commit_group"), _sync("wait_group"),
+        plain_store(registers="c", count=counts["c"], place=Place(buffer="d"), lanes=THREADS),
+    ]  # fmt: skip
+    return Program(buffers=tuple(buffers), steps=tuple(steps), warps=4)
+
+
 def _program(builder: _GroupBuilder, drafts: list[_Draft]) -> Program:
     if builder.words:
         builder.buffers.append(Buffer(name="gwords", space="global", size=4 * builder.words))

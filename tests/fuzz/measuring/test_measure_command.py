@@ -60,6 +60,21 @@ def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path
     assert {row.types: row.order.value for row in written.scalars} == known
 
 
+@pytest.mark.parametrize(
+    ("only", "figures"),
+    [
+        ("wgmma*b1*", 1),
+        *(pytest.param(one, count, marks=pytest.mark.slow) for one, count in (
+            ("wgmma*f16.f16", 22), ("wgmma*bf16*", 14), ("wgmma*tf32*", 14), ("wgmma*.e?m?", 100),
+        )),
+    ],
+)  # fmt: skip
+def test_the_units_of_a_warpgroup_are_measured(tmp_path: Path, only: str, figures: int) -> None:
+    done = measured(tmp_path, "--target", "sm_90a", "--only", only, "--images", "64")
+    assert done.code == 0, done.err
+    assert done.summary["figures"] == done.summary["as_in_model"] >= figures
+
+
 @pytest.mark.slow
 def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Path) -> None:
     done = warpfuzz(

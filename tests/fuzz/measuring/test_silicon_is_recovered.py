@@ -1,5 +1,6 @@
 """Silicon whose figures are known, measured: what is found is what it is made of."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +9,11 @@ from measured_silicon import depth_of, measured, wrong_figures
 from random_chips import random_silicon
 
 from oracle.measuring.inference import ProbeEvidence, computed, fit
-from oracle.measuring.probes import Dots, double_probes
+from oracle.measuring.probes import Dots, double_probes, float_probes
 from oracle.models import NanRule, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
-from runners.simulated.products import multiply_doubles
+from runners.simulated.products import ProductTypes, multiply_doubles, multiply_on
 from runners.simulated.silicon import DoubleUnit, chip_of
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -179,3 +180,33 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     for name in ("block", "fraction_bits", "rounding"):
         assert not found.figures[name].others
         assert found.values[name] == values_in(rule)[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_units_of_8_bit_elements_are_recovered(seed) -> None:
+    """As a warpgroup has them: short sums, exponents of the elements' own formats, all of K."""
+    draw = random.Random(seed)
+    a, b = draw.choice(["e4m3", "e5m2"]), draw.choice(["e4m3", "e5m2"])
+    types, own, fraction = f"f32.{a}.{b}.f32", draw.random() < 0.7, draw.randint(9, 26)
+    bits, block = draw.choice([None, draw.randint(8, 22)]), draw.choice([8, 16, 32])
+    least = {"e4m3": -6, "e5m2": -14}
+    unit = replace(
+        chip_of("sm_90").floats["f32.f16.f16.f32"], block=block, fraction=fraction, kept=bits,
+        bottoms=(least[a], least[b]) if own else (None, None),
+    )  # fmt: skip
+    dots = float_probes(types, 32)
+    d = multiply_on(
+        unit,
+        dots.a.T[None],
+        dots.b.T[:, None],
+        dots.c[None, None],
+        ProductTypes("f32", a, b, "f32"),
+    )
+    found = fit(ProbeEvidence(types, dots, d[0, 0].astype(np.uint32)))
+    assert found.contradiction is None, (found.contradiction, fraction, bits, block, own)
+    known = {"fraction_bits": fraction, "sum_bits": bits, "block": block}
+    known |= {"subnormal_exponent": "own" if own else None}
+    for name, value in known.items():
+        one = found.figures[name]
+        assert value in (one.value, *one.others), (name, value, one)
