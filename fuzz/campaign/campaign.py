@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,14 +29,14 @@ from fuzz.findings.families import finding_groups, group_counts
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from strategies.rounds import LONGEST_EPOCH, Reached, epoch_known
 
-SHRINK_SECONDS = 20.0  # for making one finding smaller
+SHRINK_SECONDS = 30.0  # for making one finding smaller, a third of them for its kernel
 _TICK = 0.2  # longest wait for news, in seconds: a signal is heard after it at the latest
 _SAVE_SECONDS = 2.0  # between two savings: what a kill costs in work that is done again
 _STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a week
 _INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU may take 10 s
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
-_GRACE = 20.0  # after the last round of a campaign with `--time`, for making findings smaller
+_GRACE = 5.0  # after the time of a campaign with `--time` is over, for making findings smaller
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
 """What a report, a state and a status have of cases, under the same names."""
@@ -170,28 +169,36 @@ class Campaign:
                 if job is None:
                     break
                 self.pool.give(job)
-            self._give_examinations(SHRINK_SECONDS)
+            self._give_examinations(self._seconds_left)
             self._listen()
             self._commit()
         self._finishing = True
         self.pool.interrupt()
-        deadline = time.monotonic() + (_STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS)
-        while self._rounds.busy and time.monotonic() < deadline:
-            self._listen()
-        self._commit()
-        for report in self._rounds.rest(self._left):
-            self._take(report)
-        self.save()
-        grace = math.inf if self.budget.seconds is None else _GRACE
-        begun = time.monotonic()
-        while self.triage.waiting and self.pool.workers:
+        begun, counted = time.monotonic(), False
+        while True:
             past = time.monotonic() - begun
-            left = 0.0 if self._stopping else max(0.0, grace - past)
-            if not (left or self.triage.suspects) or (self._stopping and past > _STOP_REPLAYS):
-                break
-            self._give_examinations(min(left, SHRINK_SECONDS), everybody=True)
+            ending = _STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS
+            if not counted and not (self._rounds.busy and past < ending):
+                counted = True
+                self._commit()
+                for report in self._rounds.rest(self._left):
+                    self._take(report)
+                self.save()
+            left = 0.0 if self._stopping else self._seconds_left
+            is_over = self._stopping and past > _STOP_REPLAYS
+            wanted = self.triage.waiting if left else self.triage.suspects
+            if counted and (is_over or not (wanted and self.pool.workers)):
+                return "stopped on request" if self._stopping else reason
+            self._give_examinations(left, everybody=True)
             self._listen()
-        return "stopped on request" if self._stopping else reason
+
+    @property
+    def _seconds_left(self) -> float:
+        """The seconds that making a finding smaller may take."""
+        if self.budget.seconds is None:
+            return SHRINK_SECONDS
+        end = self._started + self.budget.seconds + _GRACE
+        return min(SHRINK_SECONDS, max(0.0, end - time.monotonic()))
 
     def _reason(self) -> str:
         """Return why rounds are to end; empty while they go on."""
@@ -264,7 +271,7 @@ class Campaign:
         if not self.triage.untouched:
             return
         for _ in range(self.pool.places_for_examinations(everybody=everybody)):
-            job = self.triage.next_job(seconds, shrinking=seconds > 0)
+            job = self.triage.next_job(seconds, shrinking=seconds > 0, ending=everybody)
             if job is None:
                 return
             self.pool.give(job)

@@ -1,8 +1,8 @@
 """Worker processes of a campaign: started, given jobs, listened to, replaced, ended.
 
-A worker is `python -m fuzz.campaign.pool SOCKET ROWS ROW`: it opens a runner, says what that is,
-and carries out jobs until the coordinator hangs up. What it does meanwhile it writes into its row
-of shared memory, a file without a name.
+A worker is `python -m fuzz.campaign.pool SOCKET ROWS ROW NICENESS`: it opens a runner, says what
+that is, and carries out jobs until the coordinator hangs up. What it does meanwhile it writes into
+its row of shared memory, a file without a name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,14 @@ from numpy.typing import NDArray
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from runners.allocation import keep_memory
-from runners.processes import ONE_THREAD, NoAnswerError, SupervisedChild, helper, helper_environment
+from runners.allocation import be_nice, keep_memory
+from runners.processes import (
+    ONE_THREAD,
+    NoAnswerError,
+    SupervisedChild,
+    helper,
+    helper_environment,
+)
 from runners.protocol import ClosedAtTheEnd, Trouble
 
 _END_SECONDS = 8.0  # before workers that were told to end are killed: they give themselves less
@@ -45,6 +51,9 @@ SHOWN_STALLED_SECONDS = 30.0
 """Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
 _WORKERS_OF_AN_EXAMINER = 4
 """Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
+_EXAMINER_NICENESS = 5
+"""Of an examiner: a third of a core beside a worker (sched(7): 1.25 a step), so that rounds go on
+where all cores are taken."""
 
 
 def pickled(check: protocol.Check) -> bytes:
@@ -285,6 +294,7 @@ class ProcessPool(WorkerPool):
         try:
             child = SupervisedChild(
                 helper("fuzz.campaign.pool"), str(len(self._heartbeats.rows)), str(row),
+                str(_EXAMINER_NICENESS if row in self._examiners else 0),
                 environment={**helper_environment(), **ONE_THREAD},
             )  # fmt: skip
         except OSError as error:
@@ -428,7 +438,6 @@ _GARBAGE = 100_000
 """New objects after which a worker looks for cycles: with Python's own 700 that is an eighth of the
 time of drawing programs (2026-11). They take some 20 MB."""
 _HEALTH_SECONDS = 10.0  # between two looks at the device's temperature, clock and error counters
-_EXAMINER_NICENESS = 5  # of the examiner: a third of a core beside a worker (sched(7): 1.25 a step)
 
 
 def carry_out(check: protocol.OpenCheck, job: protocol.Job) -> protocol.Report:
@@ -479,14 +488,13 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: list[str]) -> None:
     """Serve the coordinator on a socket."""
-    descriptor, rows, row = map(int, arguments)
+    descriptor, rows, row, niceness = map(int, arguments)
     # An interrupt from the terminal goes to every process; the coordinator says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     keep_memory()
-    if row == rows - 1:
-        # The examiner: where all cores are taken, rounds go on.
-        os.nice(_EXAMINER_NICENESS)
+    if niceness:
+        be_nice(niceness)
     serve(Connection(descriptor), rows, row)
 
 

@@ -417,10 +417,12 @@ class Triage:
             member.new = member.saved.new
         return member
 
-    def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
-        """Return what is to be examined next: replays before shrinking, the oldest first."""
+    def next_job(
+        self, seconds: float, *, shrinking: bool = True, ending: bool = False
+    ) -> Examination | None:
+        """Return what is to be examined next, the oldest first: by turns, or replays at the end."""
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
-        first = shrinking and busy.count(True) < busy.count(False)
+        first = shrinking and not ending and busy.count(True) < busy.count(False)
         free = [
             (key, one, one.saved)
             for key, one in self.members.items()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -16,7 +17,14 @@ from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL
 from corpus.programs import unpack
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
-from fuzz.compilers.members import BuildMatrix, Member, MemberRunner, failed_in, with_outcomes
+from fuzz.compilers.members import (
+    BuildMatrix,
+    Device,
+    Member,
+    MemberRunner,
+    failed_in,
+    with_outcomes,
+)
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of, words_of
 from fuzz.diagnosis.scalar import refused_code
@@ -36,14 +44,15 @@ from fuzz.findings.verdicts import (
     smallest_kernel,
 )
 from fuzz.kinds import KINDS, Named, described
-from fuzz.runner import BeatingRunner, OpenRunner, open_runner
+from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, shrink, verdicts_by
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
-from runners.protocol import Failure, Runner, Trouble
+from runners.protocol import Failure, ForwardingRunner, Runner, Trouble
 from runners.ptx_text import without_kernel
+from runners.toolchains import DRIVER
 from strategies.features import main_form
 
 _RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
@@ -137,13 +146,15 @@ class Examiner:
             self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
+        end = time.monotonic() + (job.seconds or 0.0)
         if job.seconds is None:
             found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
         else:
-            found, status = self._shrunk(entry, subject, job.bucket, job.seconds)
+            for_kernel = min(KERNEL_SECONDS, job.seconds / 3)
+            found, status = self._shrunk(entry, subject, job.bucket, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        return self._examined(entry, found, status)
+        return self._examined(entry, found, status, end)
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
@@ -175,8 +186,9 @@ class Examiner:
         return replace(examined, case=msgspec.structs.replace(examined.case, details=told))
 
     def _examined(
-        self, entry: Entry, evidence: Evidence, status: ShrinkStatus, lost: str = ""
+        self, entry: Entry, evidence: Evidence, status: ShrinkStatus, end: float, lost: str = ""
     ) -> Found:
+        """Return a finding as it is stored; its kernel is made smaller until `end` (monotonic)."""
         origin, subject = entry.finding.origin, evidence.subject
         if origin is None:
             raise InfrastructureError(
@@ -185,11 +197,9 @@ class Examiner:
         case = case_of(evidence, self._ready, origin=origin, status=status)
         files = dict(files_of(evidence))
         if not lost:
-            raw = status is ShrinkStatus.RAW
             case = self._compared(case, evidence)
-            kernel = smallest_kernel(
-                self._ready.runner, subject, evidence.kind, seconds=0.0 if raw else KERNEL_SECONDS
-            )
+            left = min(KERNEL_SECONDS, max(0.0, end - time.monotonic()))
+            kernel = smallest_kernel(self._ready.runner, subject, evidence.kind, seconds=left)
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
         state = FoundState.REPLAYED
@@ -203,7 +213,7 @@ class Examiner:
             subject=subject,
             attempts=[Attempt(kind=kind, failure=failure, failed=1)],
         )
-        return self._examined(entry, evidence, ShrinkStatus.RAW, lost=str(error))
+        return self._examined(entry, evidence, ShrinkStatus.RAW, time.monotonic(), str(error))
 
     # What others make of it
 
@@ -225,9 +235,17 @@ class Examiner:
         if choice.name != "cuda" or not KINDS[evidence.kind].shrinks:
             return case
         level = 3 if choice.level == 0 else 0
+
+        def same_device(_: RunnerChoice) -> Runner:
+            device = self._ready.runner
+            while isinstance(device, ForwardingRunner):
+                device = device.inner
+            member = Member(toolchain=choice.assembler or DRIVER, level=level)
+            return MemberRunner(cast(Device, device), member)
+
         try:
             if level not in self._levels:
-                at_level = open_runner(replace(choice, level=level)).runner
+                at_level = open_runner(replace(choice, level=level, maker=same_device)).runner
                 self._levels[level] = self._opened.enter_context(at_level)
             other = attempt(self._levels[level], subject)
         except DeviceLostError:
@@ -248,7 +266,7 @@ class Examiner:
             found.update(dict.fromkeys(variant.members, said))
         matrix.forget()
         # All others that can be wrong about it do not read its module.
-        return {member: found[member] for member in matrix.readers(subject.module.version)}
+        return {member: found[member] for member in matrix.readers(subject.module.header)}
 
     # Replays
 
@@ -262,7 +280,7 @@ class Examiner:
         shown = attempts[0].failure
         # What an assembler of a matrix refuses is no finding of values.
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
-            module = Module.named(subject.module.target, subject.module.version)
+            module = subject.module.header
             if nothing_compiles(self._ready.runner, module):
                 named = families.bucket_of_failure(kind, None, shown)
                 evidence = replace(evidence, bucket=named)
@@ -278,7 +296,7 @@ class Examiner:
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
         """Return scalar code at which a compiler dies without a word."""
-        module = Module.named(subject.module.target, subject.module.version)
+        module = subject.module.header
         kind, said = Kind.COMPILE_FAILURE, families.what_was_said(failure)
 
         def smaller(program: Program) -> Subject | None:
@@ -393,7 +411,7 @@ class Examiner:
         if self._parties is not None or culprit is None or culprit.witness is None:
             return subject
         program = culprit.witness.program
-        module = emit(program, module=Module.named(subject.module.target, subject.module.version))
+        module = emit(program, module=subject.module.header)
         for image in culprit.witness.images:
             smaller = replace(subject, module=module, program=program, image=image)
             if attempt(self._once, smaller).kind is kind:
@@ -403,11 +421,10 @@ class Examiner:
     # Shrinking
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, bucket: Bucket, seconds: float
+        self, entry: Entry, subject: Subject, bucket: Bucket, end: float
     ) -> tuple[Evidence | None, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind = entry.finding.kind
-        end = time.monotonic() + seconds
         subject = self._fewer_kernels(kind, subject, end)
         culprit = self._culprit(kind, subject)
         begin = self._bare(kind, subject, culprit)

@@ -167,7 +167,7 @@ def case_of(
         evidence.bucket.identity,
         message,
         instructions=instructions_of(program),
-        target=opened.target,
+        target=subject.module.target,
         ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
         versions=made_by(),

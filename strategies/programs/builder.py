@@ -47,6 +47,7 @@ VALUED_FORMS: tuple[Form, ...] = tuple(
     form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
 )
 """The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
+_VALUED = frozenset(VALUED_FORMS)
 _PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
 """First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
 
@@ -102,7 +103,7 @@ def _has_program(form: Form, module: Module) -> bool:
     if form.warps > 1:
         return True
     if form.opaque:
-        return form in VALUED_FORMS
+        return form in _VALUED
     return not form.is_store or form.texts["type"] == "b16"
 
 
@@ -120,7 +121,7 @@ def _everything(module: Module, model: str) -> Palette:
 def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
     there = [form for form in forms if form.warps == 1 and is_available(form, module)]
-    products = tuple(form for form in there if form in VALUED_FORMS)
+    products = tuple(form for form in there if form in _VALUED)
     if not products and any(form.is_access for form in there):
         products = everything(module).fragment_products
     lanes = [form for form in there if not form.opaque and is_valued(form, module)]

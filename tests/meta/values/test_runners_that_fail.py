@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from cuda_fakes import FAKES
 from value_runs import campaign, entries, run
 
 from corpus import Kind
-from fuzz.runner import OpenRunner, RunnerChoice
+from fuzz.runner import OpenRunner, RunnerChoice, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError
 from runners.cuda import supervisor
 from runners.cuda.runner import CudaRunner
+from runners.foreign import RewritingRunner
 
 BREAKING = Path(__file__).parent / "fakes"
 SOON = 90.0
@@ -49,6 +51,19 @@ def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
         progress = campaign(opened, tmp_path, images=8, cases=64).run()
     assert progress.compared == 64
     assert not progress.families
+
+
+def test_another_level_is_tried_on_the_device_that_is_there(tmp_path: Path) -> None:
+    with ready() as opened:
+        fault = ("accumulator-ignored",)
+        choice = replace(opened.choice, faults=fault)
+        faulty = RewritingRunner(opened.runner, rewriters(fault, None))
+        changed = replace(opened, choice=choice, runner=faulty)
+        found = campaign(changed, tmp_path, images=2, cases=16, only="wmma.mma*m8n8k4*")
+        found.triage.shrinks = lambda case: False
+        assert found.run().families
+    for entry in entries(tmp_path):
+        assert entry.finding.details["at -O0"] == entry.finding.kind.value
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def drawn(form: Form, key: int) -> Program:
     return draw_one(programs(Focus(form=form), module=MODULE, forms=FORMS), key)
 
 
-@pytest.mark.parametrize("form", [*KINDS.values()], ids=lambda form: form.opcode)
+@pytest.mark.parametrize("form", [*KINDS.values()][::3], ids=lambda form: form.opcode)
 def test_a_drawn_program_gives_the_oracles_images(form: Form) -> None:
     strategy = st.tuples(programs(Focus(form=form), module=MODULE, forms=FORMS), recipes())
     program, recipe = draw_one(strategy, 7)
