@@ -9,6 +9,7 @@ from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES as LANES
+from oracle.isa.targets import Module
 from oracle.program.program import Program
 
 MAX_WARPS_PER_BLOCK = 8
@@ -97,6 +98,11 @@ class KernelModule:
     kernels: tuple[Kernel, ...]
     programs: Mapping[str, Program] = field(default_factory=dict, compare=False, repr=False)
     """What it was written from, by the names of the kernels; empty where a person wrote it."""
+
+    @property
+    def header(self) -> Module:
+        """What it is written for; UsageError if the ISA has no such target or version."""
+        return Module.named(self.target, self.version)
 
     @cached_property
     def digest(self) -> str:
