@@ -393,15 +393,14 @@ def _guess(
     threads = max(axes) if along else math.prod(axes)
     arguments: dict[str, Any] = dict(rows.arguments)
     # What is copied as bytes is what is multiplied.
-    found = _MULTIPLIED.search(text)
-    multiplied = "b32" if found is None else _AS_LOADED.get(found[1], found[1])
+    types = _MULTIPLIED.findall(text)[:1] or ["b32"]
+    multiplied = _AS_LOADED.get(types[0], types[0])
     unsized = []
     for parameter, use in _uses(ptx, entry, rows.arguments).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
         if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
-            kind = use.element or multiplied
-            arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=kind)
+            arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or multiplied)
             unsized.append(parameter)
         elif use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter:
             arguments[parameter] = 1.5
