@@ -313,6 +313,8 @@ class _Threads:
         index = min(waited, key=lambda each: (self._steps[each].waits is not Waits.WARP, each))
         bad = self._waiting & (self._at == index)
         said = "a warp-level instruction or barrier waits for threads that are elsewhere or gone"
+        if self._steps[index].ready is not None:
+            said = "threads wait for a phase of an mbarrier that nobody completes"
         refuse(TrapKind.DIVERGENT, self._steps[index].line, said, self._warps.names(bad))
 
 

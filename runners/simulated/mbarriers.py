@@ -127,10 +127,12 @@ class Mbarriers:
         if self.watching is not None:
             barrier.copies[thread] = self.watching.end_group(thread)
 
-    def finish(self, warps: Ints) -> None:
-        """Let warpgroups know that what they multiplied has been read, by all of their warps."""
-        groups = warps[warps % 4 == 0]
-        for warp in groups.tolist():
+    def finish(self, first: Ints) -> None:
+        """Let warpgroups know that all their warps have read what they multiplied.
+
+        `first` are their first warps. A multiplication is of all four (9.7.15.1).
+        """
+        for warp in first.tolist():
             wholes = PLACES * (warp + np.arange(4)) + LANES
             self.now += 1
             self.known[PLACES * warp : PLACES * (warp + 4), wholes] = self.now
@@ -174,6 +176,7 @@ def _address(operands: OperandReader, given: Any) -> Any:
 
 
 def _init(operands: OperandReader, match: re.Match[str]) -> Operation:
+    operands.need(80)
     place, given = operands.expect(2)
     where, count = _address(operands, place), operands.source(given, 32)
 
@@ -204,6 +207,7 @@ def _invalidate(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 def _arrive(operands: OperandReader, match: re.Match[str]) -> Operation:
     arrives = match["arrives"] is not None
+    operands.need(80 if arrives else 90)
     expects = (match["expects"] or match["only"]) is not None
     given = list(operands.expect(*((3,) if expects else (2, 3)) if arrives else (2,)))
     if arrives and getattr(given.pop(0), "text", "") != SINK:
@@ -226,6 +230,7 @@ def _arrive(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 def _arrive_copied(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Arrive when the copies of a thread are there; without .noinc, an arrival more is counted."""
+    operands.need(80)
     (place,) = operands.expect(1)
     where, counted = _address(operands, place), match["noinc"] is not None
 
@@ -241,6 +246,7 @@ def _arrive_copied(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 def _wait(operands: OperandReader, match: re.Match[str]) -> tuple[Operation, Source]:
     """Return what threads do whose phase is complete, and who these are."""
+    operands.need(90 if match["tries"] else 80)
     target, place, given, *_ = operands.expect(3, 4)
     key, where = operands.destination(target, 1), _address(operands, place)
     if not match["parity"]:
@@ -265,6 +271,7 @@ def _wait(operands: OperandReader, match: re.Match[str]) -> tuple[Operation, Sou
 
 def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
     """Copy bytes from global to shared memory, and count them at an mbarrier."""
+    operands.need(90)
     hints = int(match["hint"] is not None)
     target, origin, given, place, *_ = operands.expect(4 + hints)
     to, source = operands.address(target, Space.SHARED), operands.address(origin, Space.GLOBAL)
@@ -309,7 +316,9 @@ FORMS: tuple[Form, ...] = tuple(
     )
 )  # fmt: skip
 """What each thread does by itself."""
-_WAITING = re.compile(rf"mbarrier\.(?:try|test)_wait(?P<parity>\.parity)?{_SCOPES}{_PLACE}\.b64")
+_WAITING = re.compile(
+    rf"mbarrier\.(?:(?P<tries>try)|test)_wait(?P<parity>\.parity)?{_SCOPES}{_PLACE}\.b64"
+)
 
 
 def waiting(operands: OperandReader) -> tuple[Operation, Source] | None:

@@ -56,6 +56,7 @@ _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
+_GROUP = 4  # warps of a warpgroup (PTX ISA 9.7.15.1)
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
@@ -119,7 +120,7 @@ class _TracedAccess:
     values: NDArray[np.uint64] | None  # what is written, if that is told
     writes: bool
     order: Mbarriers | None
-    """Who knows what of whom, where there are mbarriers: `arrived` is its time, `epoch` says nothing."""
+    """Who knows what of whom, where there are mbarriers; `arrived` is its time then."""
 
 
 class _Group(NamedTuple):
@@ -253,7 +254,8 @@ class WatchedMemory(Memory):
                 if copies:
                     self._end_copies(copies, mask)
                 if self._mbarriers is not None and step.text.startswith("wgmma.wait_group"):
-                    self._mbarriers.finish(warps.indices[warps.all_of(mask).all(axis=0)])
+                    whole = warps.indices[warps.all_of(mask).all(axis=0)]
+                    self._mbarriers.finish(whole[whole % warps.per_block % _GROUP == 0])
                 return
             _check_members(warps, members(warps), mask)
             operation(warps, mask)
