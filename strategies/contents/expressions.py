@@ -374,15 +374,15 @@ class Fill:
 
     def steps(self, dtype: np.dtype[Any]) -> Steps:
         """Return what evaluates it, of patterns of a dtype."""
-        if dtype not in self._steps:
-            self._steps[dtype] = Steps(self, dtype)
-        return self._steps[dtype]
+        return _steps_of(self.everywhere, self._placed, dtype)
 
     @cached_property
-    def _steps(self) -> dict[np.dtype[Any], Steps]:
-        return {}
+    def _placed(self) -> _Placed:
+        return tuple((one.line, one.position, one.value) for one in self.placed)
 
 
+_Placed = tuple[tuple[Node | None, Node, Node], ...]
+"""Line, position and value of each overlay."""
 _NUMBER = np.dtype(np.int64)
 
 
@@ -404,25 +404,23 @@ _Make = Callable[[Given], Any]
 class Steps:
     """Operations that evaluate a fill one after the other: each node once, after what it needs."""
 
-    def __init__(self, fill: Fill, dtype: np.dtype[Any]) -> None:
+    def __init__(self, everywhere: Node, placed: _Placed, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
         self._places: dict[object, int] = {NOISE: _NOISE}
         self._constants: list[Any] = [None] * _GIVEN  # Places of steps have None
         self._of_image: list[tuple[Node, int, _Make]] = []
         self._others: list[tuple[int, _Make]] = []
         self._placed = [
-            (None if one.line is None else self._value(one.line), self._value(one.position),
-             self._raw(one.value))
-            for one in fill.placed
-        ]  # fmt: skip
-        placed = len(self._others)
-        self._everywhere = None if fill.everywhere is NOISE else self._value(fill.everywhere)
+            (None if line is None else self._value(line), self._value(position), self._raw(value))
+            for line, position, value in placed
+        ]
+        before = len(self._others)
+        self._everywhere = None if everywhere is NOISE else self._value(everywhere)
         self._last: tuple[Callable[..., Any], int, int] | None = None
-        last = fill.everywhere
-        if last.is_pattern and last.code in _UFUNCS and len(self._others) > placed:
+        if everywhere.is_pattern and everywhere.code in _UFUNCS and len(self._others) > before:
             # It writes where its result goes.
             self._others.pop()
-            self._last = _UFUNCS[last.code], *self._both(last)
+            self._last = _UFUNCS[everywhere.code], *self._both(everywhere)
 
     def fill(
         self, view: Raw, noise: Raw, draws: Draws, known: dict[Node, Any],
@@ -536,6 +534,12 @@ class Steps:
             return lambda made: _below(made[_DRAWS][:, made[place].ravel()][:, None], most)
         which = number.value
         return lambda made: _below(made[_DRAWS][:, which, None, None], most)
+
+
+@cache
+def _steps_of(everywhere: Node, placed: _Placed, dtype: np.dtype[Any]) -> Steps:
+    # Operands of many shapes and types are filled alike.
+    return Steps(everywhere, placed, dtype)
 
 
 def _below(drawn: Draws, most: int) -> Draws:
