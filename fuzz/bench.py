@@ -27,17 +27,18 @@ from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
 from oracle.program.program import different
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.rewriters import statements
-from runners.kernels import LANES, KernelModule
+from runners.kernels import KernelModule
 from runners.processes import process_pool
 from runners.protocol import Images
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import ValueClass, expand
+from strategies.draws import Selection
 from strategies.features import FEATURES
 from strategies.programs import is_valued
 from strategies.rounds import Batch, ProgramCoverage, campaign_rounds, opcode_of
@@ -105,7 +106,7 @@ def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
     module = Module.named(target, version)
     return tuple(
         form
-        for form in FORMS
+        for form in Selection().forms()
         if form.is_main and is_available(form, module) and not is_valued(form, module)
     )
 
@@ -113,7 +114,9 @@ def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
 @cache
 def _drawn(target: str, version: str) -> tuple[Form, ...]:
     module, left_out = Module.named(target, version), undrawn_forms(target, version)
-    return tuple(form for form in FORMS if is_available(form, module) and form not in left_out)
+    return tuple(
+        form for form in Selection().forms() if is_available(form, module) and form not in left_out
+    )
 
 
 def _unobservable(fault: Fault, *, target: str, version: str) -> str:
@@ -121,7 +124,7 @@ def _unobservable(fault: Fault, *, target: str, version: str) -> str:
         return "too rare for a campaign; screening (`warpfuzz screen SET`) looks for it"
     drawn = any(fault.opcodes.search(form.opcode) for form in _drawn(target, version))
     # Without a form, it touches what surrounds them: copies, branches, element-wise operations.
-    if drawn or not any(fault.opcodes.search(form.opcode) for form in FORMS):
+    if drawn or not any(fault.opcodes.search(form.opcode) for form in Selection().forms()):
         return ""
     return (
         f"{target} with PTX ISA {version} has none of the instructions that it changes, or how "
@@ -176,7 +179,7 @@ class Mutant:
             return 0
         kernel = emitted.module.kernel()
         try:
-            results, _ = module.launch(kernel.entry, images, threads=LANES * kernel.warps_per_block)
+            results, _ = module.launch_kernel(kernel, images)
         except SimulatedTrap as trap:
             return min(_checked(trap).trap.warps, default=len(images) - 1)
         wrong = different(expected, results)

@@ -16,10 +16,9 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
-from runners.kernels import LANES, KernelModule, launches_of
+from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
-    NO_SM,
     Capabilities,
     ClosedAtTheEnd,
     Collected,
@@ -41,8 +40,6 @@ from runners.simulated.silicon import Chip, Planted, runs, target_named
 from runners.simulated.warps import MULTIPROCESSORS
 
 _MODULES = 16  # that stay loaded; one of eight programs takes 2.5 MiB (2026-11)
-_CHUNK_IMAGES = 2048  # of one launch, which keeps every register of every lane
-_BYTES_AT_ONCE = 1 << 20  # of images of one launch that is watched, in 100 bytes for each four
 
 Result = TypeVar("Result")
 # What a real runner would report where the simulated device traps.
@@ -112,7 +109,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
         Several threads may do so at once.
         """
-        written = compiler.compile(module, self._device.target.name)
+        written = compiler.compile(module, self.architecture(module.target))
         if isinstance(written, Failure):
             return written
         if not is_ptx(written.code):
@@ -123,12 +120,14 @@ class SimulatedRunner(ClosedAtTheEnd):
         return self._read(module, written.compiler, written.code)
 
     def architecture(self, target: str) -> str:
-        """Return the architecture for which modules of a target are compiled: the device's."""
-        return self._device.target.name
+        """Return the architecture for which modules of a target are compiled, such as "sm_90"."""
+        module, own = target_named(target), self._device.target
+        same = module.suffix and module.architecture == own.architecture
+        return module.name if same else own.name
 
     def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
         key = hashlib.sha256(f"sim {module.digest}".encode()).hexdigest()
-        own = self._device.target.name
+        own = self.architecture(module.target)
         return Compiled(module=module, architecture=own, compiler=compiler, key=key, code=code)
 
     def _load(self, compiled: Compiled) -> LoadedModule | Failure:
@@ -151,26 +150,10 @@ class SimulatedRunner(ClosedAtTheEnd):
         if isinstance(module, Failure):
             return module
         start = time.perf_counter()
-        results = np.empty_like(images)
-        sms = np.full(images.shape[0], NO_SM, np.uint32)
-
-        def launched() -> None:
-            if kernel.launch is not None:
-                size = kernel.image_bytes
-                most = _BYTES_AT_ONCE // size
-                for some, launch in launches_of(kernel.launch, len(images), size, most):
-                    given = images[some].reshape(-1)
-                    made = module.launch_grid(kernel.entry, given, launch).image
-                    results[some] = made.reshape(-1, size)
-                return
-            threads = LANES * kernel.warps_per_block
-            for first in range(0, images.shape[0], _CHUNK_IMAGES):
-                chunk = slice(first, first + _CHUNK_IMAGES)
-                given = np.ascontiguousarray(images[chunk])
-                results[chunk], sms[chunk] = module.launch(kernel.entry, given, threads=threads)
-
-        if (failure := _caught(compiled.module.ptx, launched)) is not None:
-            return failure
+        came = _caught(compiled.module.ptx, lambda: module.launch_kernel(kernel, images))
+        if isinstance(came, Failure):
+            return came
+        results, sms = came
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
 

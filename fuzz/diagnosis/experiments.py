@@ -117,7 +117,7 @@ class ExperimentDevice:
     ) -> None:
         self._runner, self._copies = runner, copies
         self.remembered = Remembered() if remembered is None else remembered
-        self.module = Module.named(module.target, module.version)
+        self.module = module.header
         self.target = module.target
         """Whose model computes: that of the device, once something ran there."""
 

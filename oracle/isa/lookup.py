@@ -534,9 +534,10 @@ def index_bit(form: Form, selector: int, row: int, unit: int) -> int:
     """Return 32 times the thread of a unit's index, plus its lowest bit in the thread's register.
 
     Each warp of a warpgroup has the metadata of its 16 rows, as mma.sp has them (9.7.15.6.1).
+    `selector`: A number of `selectors_of`; those of a form with scales choose no metadata.
     """
-    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8 % 2
-    lane += row // 16 * LANES
+    lane, half = row % 8 * 4 + row // 16 * LANES, row // 8 % 2
+    lane += 0 if form.is_scaled else metadata_lanes(form) * selector
     if form.a_type.bits >= 16:
         return 32 * (lane + unit // 8) + 16 * half + 2 * (unit % 8)
     return 32 * (lane + half + 2 * (unit // 16)) + 2 * (unit % 16)

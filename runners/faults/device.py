@@ -20,6 +20,7 @@ from runners.simulated.silicon import (
     DoubleUnit,
     FloatUnit,
     FragmentUnit,
+    GroupUnit,
     IntegerUnit,
     QuadUnit,
     RowUnit,
@@ -186,6 +187,12 @@ def lanes_crossed(first: int, second: int) -> Corruption:
         return words
 
     return corrupt
+
+
+def halves_exchanged(words: list[Values], site: Site) -> list[Values]:
+    """Exchange the first half of the registers and the second."""
+    half = len(words) // 2
+    return [*words[half:], *words[:half]]
 
 
 def register_lost(register: int) -> Corruption:
@@ -543,9 +550,22 @@ _SCALES = (
             _with(exchanged_nibbles=True), "mma.sync takes two e2m1 in a byte of A for each other"),
 )  # fmt: skip
 
+_GROUPS = r"^wgmma\.mma_async"
+
+_WARPGROUPS = (
+    _unit("group-swizzle-phase", _GROUPS, GroupUnit, _with(phase=1),
+          "wgmma.mma_async turns the rows of a swizzled matrix as if it began 128 bytes earlier"),
+    _unit("group-a-read-late", _GROUPS, GroupUnit, _with(late_a=True),
+          "wgmma.mma_async takes what registers of A hold at the wait"),
+    _unit("group-a-of-next-warp", _GROUPS, GroupUnit, _with(next_warp=True),
+          "each warp multiplies the rows of A in shared memory that belong to the next one"),
+    _wire("group-halves-exchanged", r"^wgmma\.mma_async.*n(?!8k)\d+k", halves_exchanged,
+          "wgmma.mma_async puts the first half of D's columns in the place of the second"),
+)  # fmt: skip
+
 DEVICE_FAULTS: tuple[Fault, ...] = (
     *_PRECISION, *_SPECIAL_VALUES, *_DOUBLES, *_COUNTS, *_TRANSFERS, *_WIRES, *_LANE_WIRING,
     *_LANE_ARITHMETIC, *_LANE_MOVES, *_SPARSE_CHOICE, *_SPARSE_ARITHMETIC,
-    *_SPARSE_REGISTERS, *_SCALES,
+    *_SPARSE_REGISTERS, *_SCALES, *_WARPGROUPS,
 )  # fmt: skip
 """Every fault of the device, and of mma.sp those in the text, too."""

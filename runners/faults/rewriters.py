@@ -73,13 +73,17 @@ def _split(operands: str) -> tuple[str, ...]:
     return (*parts, current.strip()) if current.strip() else tuple(parts)
 
 
+def without_comments(ptx: str) -> str:
+    """Return a text with blanks for its comments, everything else in its place."""
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), ptx)
+
+
 def statements(ptx: str, pattern: re.Pattern[str] | None = None) -> Iterator[Statement]:
     """Iterate over the instructions that have operands, in order, comments left out.
 
     Of those whose opcode a `pattern` finds, if there is one.
     """
-    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), ptx)
-    for match in _INSTRUCTION.finditer(bare):
+    for match in _INSTRUCTION.finditer(without_comments(ptx)):
         if pattern is None or pattern.search(match["opcode"]):
             yield Statement(
                 start=match.start(), end=match.end(), guard=match["guard"] or "",
@@ -143,7 +147,7 @@ class FaultPlace(StrEnum):
 
 
 _MNEMONIC = re.compile(
-    r"wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|mma\\\.sync|(?:ld|st|mov)matrix"
+    r"wgmma\\\.mma_async|wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|mma\\\.sync|(?:ld|st|mov)matrix"
 )
 
 
@@ -441,6 +445,20 @@ def register_repeated(index: int) -> Edit:
 def registers_rotated(index: int) -> Edit:
     """Write the registers of a fragment one place on."""
     return _registers_changed(index, lambda given: (*given[1:], given[0]))
+
+
+def number_moved(index: int, place: int, bound: int) -> Edit:
+    """Take the next number, modulo a bound, in a vector of constants: byte-ids go by scales."""
+
+    def edit(statement: Statement) -> str | None:
+        given = [*statement.vector(index)]
+        if not given[place].isdigit():
+            return None
+        step = 2 if place == 0 and "mxf4" in statement.opcode else 1
+        given[place] = str((int(given[place]) + step) % bound)
+        return statement.with_vector(index, tuple(given)).text
+
+    return edit
 
 
 def vector_end_repeated(index: int) -> Edit:

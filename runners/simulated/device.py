@@ -10,14 +10,14 @@ import gc
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from runners.kernels import Launch, parameters_at
+from runners.kernels import Kernel, Launch, launches_of, parameters_at
 from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, decode
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
@@ -46,6 +46,8 @@ STEP_SECONDS = 1e-5
 """The same of a larger launch, for each warp, each step of the kernel and each image that a warp
 takes: 2.6e-6 s at most in 44 launches of a preflight on two cores with seven processes, 2026-11-27.
 """
+_CHUNK_IMAGES = 2048  # of one launch, which keeps every register of every lane
+_BYTES_AT_ONCE = 1 << 20  # of images of one launch that is watched, in 100 bytes for each four
 _LAST_BARRIER = 15  # number of a barrier of a block (PTX ISA 9.7.13.1)
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
@@ -428,6 +430,29 @@ class LoadedModule:
         kernel = self._entry(entry, _LAUNCH)
         flat, reported = self._run(kernel, arrays, (count,), blocks, threads)
         return flat.reshape(images.shape), reported.view(np.uint32)
+
+    def launch_kernel(self, kernel: Kernel, images: Bytes) -> tuple[Bytes, NDArray[np.uint32]]:
+        """Run a kernel, of the convention or not, on each of (count, bytes) images.
+
+        Returns as `launch` does, in as many launches as it takes. A trap has numbers of images.
+        """
+        results, sms = np.empty_like(images), np.full(len(images), 0xFFFF_FFFF, np.uint32)
+        size, launch = kernel.image_bytes, kernel.launch
+        if launch is None:
+            for first in range(0, len(images), _CHUNK_IMAGES):
+                chunk = slice(first, first + _CHUNK_IMAGES)
+                given, threads = np.ascontiguousarray(images[chunk]), LANES * kernel.warps_per_block
+                results[chunk], sms[chunk] = self.launch(kernel.entry, given, threads=threads)
+            return results, sms
+        warps = -(-math.prod(launch.block) // LANES) * math.prod(launch.grid)
+        for some, one in launches_of(launch, len(images), size, _BYTES_AT_ONCE // size):
+            try:
+                made = self.launch_grid(kernel.entry, images[some].reshape(-1), one).image
+            except SimulatedTrap as stopped:
+                those = sorted({some.start + warp // warps for warp in stopped.trap.warps})
+                raise SimulatedTrap(replace(stopped.trap, warps=tuple(those))) from None
+            results[some] = made.reshape(-1, size)
+        return results, sms
 
     def screen(
         self, entry: str, images: Bytes, expected: Bytes, ledger: Bytes, *, limit: int,

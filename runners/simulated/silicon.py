@@ -191,6 +191,15 @@ class SparseUnit(FragmentUnit):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupUnit:
+    """How a multiplication of a warpgroup finds A and B; planted faults change it."""
+
+    phase: int = 0  # rows of 128 bytes by which the pattern of a swizzle is off
+    late_a: bool = False  # registers of A are read at the wait, whatever they hold then
+    next_warp: bool = False  # each warp takes the rows of A in shared memory of the next one
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScaledUnit:
     """A truncated fused dot product of blocks with scales, into f32."""
 
@@ -211,7 +220,7 @@ class ScaledUnit:
 
 
 MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit | QuadUnit
-Unit = MultiplyUnit | ScaledUnit | RowUnit | FragmentUnit | TransferUnit
+Unit = MultiplyUnit | ScaledUnit | RowUnit | FragmentUnit | TransferUnit | GroupUnit
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
 

@@ -28,6 +28,7 @@ from runners.simulated.silicon import (
     BitOperation,
     BitUnit,
     FloatUnit,
+    GroupUnit,
     IntegerUnit,
     MultiplyUnit,
     SparseUnit,
@@ -72,7 +73,7 @@ _WIDTHS = (16, 128, 64, 32)
 
 
 def _addresses(
-    descriptor: NDArray[np.uint64], lines: Numbers, byte: Numbers, transposed: bool
+    descriptor: NDArray[np.uint64], lines: Numbers, byte: Numbers, transposed: bool, phase: int
 ) -> NDArray[np.uint64]:
     """Return where chunks of 16 bytes lie, (chunks, warps).
 
@@ -97,7 +98,7 @@ def _addresses(
             + byte // width * along_mn
             + lines // 8 * along_k
         )
-    turned = ((x >> 7) - base) % (width // 16) << 4
+    turned = ((x >> 7) - base + phase) % (width // 16) << 4
     found: NDArray[np.uint64] = (x ^ turned).astype(np.uint64)
     return found
 
@@ -111,6 +112,7 @@ class _Tile:
     lines: int  # rows of A of one warp, or columns of B
     depth: int  # elements along K
     transposed: bool
+    phase: int  # of a broken swizzle
 
     def read(
         self, warps: WarpState, bits: NDArray[np.uint64], mask: Mask, first: Numbers
@@ -122,10 +124,11 @@ class _Tile:
             line, byte = np.meshgrid(
                 np.arange(self.depth), np.arange(0, 2 * self.lines, 16), indexing="ij"
             )
-            where = _addresses(bits, line.reshape(-1, 1), byte.reshape(-1, 1) + 2 * first, True)
+            line, byte = line.reshape(-1, 1), byte.reshape(-1, 1) + 2 * first
         else:
             line, byte = np.meshgrid(np.arange(self.lines), np.arange(0, row, 16), indexing="ij")
-            where = _addresses(bits, line.reshape(-1, 1) + first, byte.reshape(-1, 1), False)
+            line, byte = line.reshape(-1, 1) + first, byte.reshape(-1, 1)
+        where = _addresses(bits, line, byte, self.transposed, self.phase)
         if mask is not None:
             mask = np.broadcast_to(mask, where.shape)
         found = read_runs(warps, Space.SHARED, where, 128 // size, size // 8, mask)
@@ -178,6 +181,7 @@ class _Product:
     columns: int
     depth: int  # of what is stored of A
     unit: MultiplyUnit
+    finding: GroupUnit
     selector: int | None  # of a sparse A
 
     def begin(self, warps: WarpState, mask: Mask) -> None:
@@ -210,7 +214,7 @@ class _Product:
         self, warps: WarpState, begun: InQueue, here: NDArray[np.bool_]
     ) -> dict[str, Values]:
         alive = warps.indices
-        rank = alive % warps.per_block % _WARPS
+        rank = (alive % warps.per_block + self.finding.next_warp) % _WARPS
         mask = None if here.all() else here[None]
         return {
             name: tile.read(
@@ -227,6 +231,8 @@ class _Product:
         tiles = self._tiles(warps, begun, here)
         bits = BITS[self.types.a]
         held = [*map(saved, self.a)]
+        if self.finding.late_a:
+            held = [dict.__getitem__(warps.registers, key) for key in self.a]
         a = tiles["a"] if "a" in tiles else _gathered_a(held[:4], bits, self.depth)
         b = tiles["b"].swapaxes(0, 1)
         a, b = a ^ a.dtype.type(self.signs[0]), b ^ b.dtype.type(self.signs[1])
@@ -294,10 +300,12 @@ def _multiplication(operands: OperandReader, match: re.Match[str]) -> Operation:
     signs = [one != 1 for one in numbers[:2]] or [False, False]
     transposed = [bool(one) for one in numbers[2:]] or [False]
     tiles: dict[str, _Tile] = {}
+    finding = operands.unit(GroupUnit())
+    phase = finding.phase
     stored = depth // 2 if match["sparse"] else depth
     if not in_registers:
-        tiles["a"] = _Tile(operands.source(given[1], 64), a, _ROWS, stored, transposed[0])
-    tiles["b"] = _Tile(operands.source(given[2], 64), b, columns, depth, transposed[-1])
+        tiles["a"] = _Tile(operands.source(given[1], 64), a, _ROWS, stored, transposed[0], phase)
+    tiles["b"] = _Tile(operands.source(given[2], 64), b, columns, depth, transposed[-1], phase)
     made = ProductTypes(d, a, b, d)
     count, clamps = columns // (4 if BITS[d] == 16 else 2), match["satfinite"] or match["late"]
     multiplicand = operands.registers(given[1], 4, 32) if in_registers else ()
@@ -307,7 +315,7 @@ def _multiplication(operands: OperandReader, match: re.Match[str]) -> Operation:
         a=multiplicand if metadata is None else (*multiplicand, metadata),
         signs=(signs[0] << BITS[a] - 1, signs[1] << BITS[b] - 1),
         adds=operands.source(given[3], 1), columns=columns, depth=stored,
-        unit=operands.unit(_unit(operands, made, stored, bool(clamps))),
+        unit=operands.unit(_unit(operands, made, stored, bool(clamps))), finding=finding,
         selector=None if metadata is None else selector,
     )  # fmt: skip
     return product.begin

@@ -9,7 +9,7 @@ from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 
 from oracle.errors import UsageError
 from oracle.isa.forms import FORMATS
-from oracle.isa.lookup import FORMS, LOAD_FORMS, STORE_FORMS
+from oracle.isa.lookup import FORMS, LOAD_FORMS, STORE_FORMS, warpgroup_forms
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
 from runners.faults.rewriters import access_of, statements
 from runners.simulated.parser import parse
@@ -18,6 +18,20 @@ TEXTS = [
     *(multiplication(each, target="sm_90").ptx for each in VARIANTS[::7]),
     *(multiplication(each, stride_register=True, space="shared").ptx for each in VARIANTS[::11]),
     ldmatrix("m8n8.x4.trans@.b16", 4),
+    """.version 8.4
+.target sm_90a
+.visible .entry k() {
+    .reg .b32 %d<4>; .reg .b64 %a<2>; .reg .pred %p;
+    fence.proxy.async.shared::cta;
+    wgmma.fence.sync.aligned; // once; for all
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3},
+        %a0, %a1, %p, 1, -1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 1;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+}
+""",
 ]
 NOTHING = kernel("", image_bytes=64)
 
@@ -78,7 +92,8 @@ def test_faults_can_be_planted_together(text: str, faults: list[Fault]) -> None:
 
 
 def test_comments_are_never_rewritten() -> None:
-    commented = "".join(f"// {line}\n" for line in TEXTS[0].splitlines())
+    lines = (TEXTS[0] + TEXTS[-1]).splitlines()
+    commented = "".join(f"// {line}\n" for line in lines)
     for fault in CATALOGUE:
         assert fault.rewrite(commented) == commented, fault.name
 
@@ -101,7 +116,7 @@ def test_statements_are_read_with_guards_vectors_and_comments() -> None:
 
 
 def test_every_fault_says_which_instructions_are_guilty() -> None:
-    opcodes = [form.opcode for form in FORMS]
+    opcodes = [form.opcode for form in (*FORMS, *warpgroup_forms())]
     for fault in CATALOGUE:
         mnemonics = [name for name in fault.guilty if "." in name or name == "ldmatrix"]
         assert fault.guilty, fault.name

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -22,19 +22,35 @@ from simulated_kernels import (
 )
 from sparse_products import PLAIN, Sparse
 
-from oracle.isa.lookup import MMA_SYNC_FORMS, NARROW_FORMS, mma_sync_form, selectors_of
+from oracle.isa.forms import Form
+from oracle.isa.lookup import (
+    MMA_SYNC_FORMS,
+    NARROW_FORMS,
+    form_of,
+    mma_sync_form,
+    selectors_of,
+)
 from oracle.isa.targets import Module
+from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import product_of
+from oracle.program.steps import Barrier, Copy, plain_load, plain_store, product_of
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.faults.device import silent_corruption
-from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.kernels import Kernel
+from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.matrices import buffers_of, single_instruction
 
 SM_WITH_NARROW_ROWS = "sm_100a"
+GROUP_FORMS = (
+    "wgmma.mma_async.sp.sync.aligned.m64n24k64.f32.e5m2.e4m3",
+    "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16",
+)
+SHARED = 16 << 10  # Bytes of shared memory, all of them written
+REFUSALS = (TrapKind.RACE, TrapKind.UNINITIALISED, TrapKind.OUT_OF_BOUNDS)
 # Bytes: faults move a store by up to a whole matrix.
 ROOM_FOR_MOVED_MATRICES = 4096
 
@@ -68,13 +84,15 @@ class Case:
     """Format of which NaN are put into every fourth element."""
     target: str = "sm_90"
     lanes: Program | None = None
-    """A program of mma.sync."""
+    """A program of mma.sync, or of a warpgroup."""
+    kernel: Kernel | None = None
     sparse: Sparse | None = None
     """A kernel of mma.sp."""
 
     def images(self) -> Iterator[NDArray[np.uint8]]:
         if self.lanes is not None:
-            yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, 190)
+            count = 190 if self.lanes.warps == 1 else 2
+            yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, count)
             return
         if self.sparse is not None:
             for wide in (0, 3, 12):
@@ -242,6 +260,46 @@ def lane_programs() -> Iterator[Case]:
         yield Case(name=form.opcode, ptx=module.ptx, lanes=program, target="sm_120a")
 
 
+def group_program(form: Form) -> Program:
+    """Two groups in flight: A in shared memory and B without a swizzle, A in registers and with."""
+    sparse = {"e": "e", "selector": 0} if form.has_metadata else {}
+    count, tile = form.words("d"), SharedTile(place=Place(buffer="s"), leading=512, stride=1024)
+    turned = replace(tile, swizzle=64, stride=512, place=Place(buffer="s", offset=8192))
+    product = partial(AsyncProduct, form=form, **sparse)
+    steps = [
+        *(
+            plain_load(registers=name, count=size, place=Place(buffer=f"g{name}"), lanes=THREADS)
+            for name, size in (("c", count), ("d", count), ("x", 4), ("e", 1))
+        ),
+        Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=SHARED),
+        WarpgroupSync(kind="proxy_fence"),
+        Barrier(),
+        WarpgroupSync(kind="fence"),
+        product(d="c", a_tile=tile, b_tile=tile, scale_d=0, scale_b=-1),
+        WarpgroupSync(kind="commit_group"),
+        product(d="d", a="x", b_tile=turned),
+        WarpgroupSync(kind="commit_group"),
+    ]
+    for pending, name in ((1, "c"), (0, "d")):
+        place = Place(buffer=f"o{name}")
+        steps.append(WarpgroupSync(kind="wait_group", pending=pending))
+        steps.append(plain_store(registers=name, count=count, place=place, lanes=THREADS))
+    names = ("gc", "gd", "gx", "ge", "oc", "od")
+    buffers = [Buffer(name=name, space="global", size=512 * max(4, count)) for name in names]
+    buffers.append(Buffer(name="g", space="global", size=SHARED))
+    buffers.append(Buffer(name="s", space="shared", size=SHARED))
+    return Program(buffers=tuple(buffers), steps=tuple(steps), warps=4)
+
+
+def group_programs() -> Iterator[Case]:
+    for opcode in GROUP_FORMS:
+        program = group_program(form_of(opcode))
+        module = emit(program, module=Module.named("sm_90a", "8.4"))
+        yield Case(
+            name=opcode, ptx=module.ptx, lanes=program, target="sm_90a", kernel=module.kernel()
+        )
+
+
 def sparse_products() -> Iterator[Case]:
     """Forms of mma.sp with the last selector, every other one of ordered metadata."""
     for index, form in enumerate(PLAIN):
@@ -261,6 +319,7 @@ CASES = (
     *others(),
     *lane_programs(),
     *sparse_products(),
+    *group_programs(),
 )
 
 # A multiplication makes every NaN quiet by itself; transfers show these.
@@ -269,11 +328,17 @@ ONLY_IN_TRANSFERS = ("load-quiets-nan", "store-quiets-nan")
 TOO_RARE = ("transient-rare",)
 
 
+def launched(module: LoadedModule, case: Case, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    if case.kernel is not None:
+        return module.launch_kernel(case.kernel, images)[0]
+    return module.launch("kernel", images)[0]
+
+
 @cache
 def runs(case: Case) -> tuple[tuple[NDArray[np.uint8], NDArray[np.uint8]], ...]:
     """Images before and after, without a fault."""
     module = SimulatedDevice(case.target).load(case.ptx)
-    return tuple((images, module.launch("kernel", images)[0]) for images in case.images())
+    return tuple((images, launched(module, case, images)) for images in case.images())
 
 
 def blindness(fault: Fault, case: Case) -> str | None:
@@ -281,10 +346,12 @@ def blindness(fault: Fault, case: Case) -> str | None:
     try:
         module = SimulatedDevice(case.target, faults=[fault]).load(case.ptx)
         for images, expected in runs(case):
-            if not np.array_equal(module.launch("kernel", images)[0], expected):
+            if not np.array_equal(launched(module, case, images), expected):
                 return None
     except SimulatedTrap as trap:
-        return f"{case.name}: {trap}"
+        # What has no order, or was never written, is refused, which a campaign finds.
+        seen = case.kernel is not None and trap.trap.kind in REFUSALS
+        return None if seen else f"{case.name}: {trap}"
     return f"{case.name}: the same images"
 
 

@@ -82,7 +82,12 @@ def test_nothing_can_be_taken_from_a_shrunk_case(name: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "fault",
-    [each for each in CATALOGUE if not each.rare and each.name not in NEVER_FROM_ONE_IMAGE],
+    # An image of a warpgroup has too many bytes to try without each.
+    [
+        each
+        for each in CATALOGUE
+        if not (each.rare or each.name in NEVER_FROM_ONE_IMAGE or each.name.startswith("group-"))
+    ],
     ids=lambda each: each.name,
 )
 def test_nothing_can_be_taken_from_any_shrunk_case(fault: Fault, seed: int) -> None:
