@@ -39,7 +39,7 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.program import undefined
+from oracle.program.definedness import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork, fresh_runner

@@ -23,9 +23,10 @@ from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
 from oracle.program import lane_code, steps
+from oracle.program.definedness import check_defined
 from oracle.program.lane_code import Mask, Repeat, Statement, Taken
 from oracle.program.operands import Place, Register, Use
-from oracle.program.program import Program, check_defined, check_images, position
+from oracle.program.program import Program, check_images, position
 from oracle.program.steps import Straight
 
 _NOBODY = -1
