@@ -15,7 +15,8 @@ from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import Decoded, at, decoded, two_product
 from oracle.arithmetic.scaled import decoded_scales
 from oracle.errors import UsageError
-from oracle.execution.chosen import Scales
+from oracle.execution.block_scale import block_scale_operands
+from oracle.execution.chosen import Metadata, Scales
 from oracle.execution.products import (
     S32_GREATEST,
     S32_LEAST,
@@ -230,7 +231,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
     Of Ada; and of Hopper's warpgroups, which are that GPU's alone (9.7.15.6.3: "accumulation of the
     intermediate values is performed with at least single precision" where D is f32).
     """
-    if form.a_type.bits > 8 or form.texts.get("kind"):  # neither has .kind
+    if form.a_type.bits > 8 or form.kind:  # neither has .kind
         return None
     base = built_in_model("sm_89" if form.warps == 1 else "sm_90")
     short = (row for row in base.dots if row.types == form.types)
@@ -389,16 +390,32 @@ def _toward(values: Floats, fmt: Format, toward: float) -> Floats:
     return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)
 
 
+def _placed_enclosure(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], metadata: Metadata | None,
+    scales: Scales | None = None,
+) -> Bounds:  # fmt: skip
+    """Return the `enclosure` of matrices (tiles, rows, columns) of an A that metadata place."""
+    if metadata is None:
+        return enclosure(form, a, b, c, scales=scales)
+    rows = layouts.by_row(a), layouts.met(form, b, *metadata), layouts.by_row(c)
+    scales = None if scales is None else layouts.scales_by_row(*scales)
+    low, high, nan_ok = enclosure(layouts.row_form(form), *rows, scales=scales)
+    low, high, nan_ok = (layouts.of_rows(end, form.shape.m) for end in (low, high, nan_ok))
+    return low, high, nan_ok
+
+
 def permitted(
     opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any],
-    metadata: NDArray[Any] | None = None, selector: int | None = None,
+    metadata: NDArray[Any] | None = None, selector: int | None = None, *,
+    scale_a: NDArray[Any] | None = None, scale_b: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """Return low, high and nan_ok: what the ISA permits one multiplication on any target.
 
-    Operands as `oracle.mma`, `mma_sync`, `mma_sp` and `wgmma` (`c` is its d) take them, of which
-    the last negates none here, and adds d. Bounds are float64, NaN where only NaN is permitted,
-    int64 of integers: of wmma.mma (..., m, n), else (..., 32 or 128, elements), those of each
-    thread's registers in order. Rows whose metadata have no meaning may be anything.
+    Operands as `oracle.mma`, `mma_sync`, `mma_sp`, `wgmma` (`c` is its d), and of forms with scales
+    `mma_block_scale` take them; wgmma negates none here, and adds d. Bounds are float64, NaN where
+    only NaN is permitted, int64 of integers: of wmma.mma and with scales (..., m, n), else (..., 32
+    or 128, elements), those of each thread's registers in order. Rows whose metadata have no
+    meaning may be anything.
     """
     form = form_of(opcode)
     if not form.is_product:
@@ -406,6 +423,8 @@ def permitted(
     if form.has_metadata != (metadata is not None):
         takes = "takes metadata and a selector" if form.has_metadata else "has no metadata"
         raise UsageError(f"{form.opcode} {takes}")
+    if not (form.is_scaled or scale_a is scale_b is None):
+        raise UsageError(f"{form.opcode} has no scales; leave scale_a and scale_b out")
     # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
     exact = model_for("sm_90")
     if form.opaque:
@@ -413,28 +432,26 @@ def permitted(
             return enclosure(form, a, b, c)
         numbers = multiply(form, a, b, c, model=exact).astype(np.int64)
         return numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)
-    flat: Callable[..., Any] = flat_operands if form.warps == 1 else warpgroup_operands
-    leading, operands, chosen = flat(form, a, b, c, metadata, selector)
     ends: list[NDArray[Any]]
-    if form.a_type.is_float:
+    group, row, column = np.moveaxis(layouts.places(form, "d"), -1, 0)
+    flat: Callable[..., Any] = flat_operands if form.warps == 1 else warpgroup_operands
+    given: tuple[Any, ...] = metadata, selector
+    if form.is_scaled:
+        flat, given = block_scale_operands, (scale_a, scale_b, metadata, selector or 0)
+    leading, operands, chosen, *others = flat(form, a, b, c, *given)
+    if form.is_scaled:
+        left, right, addend = operands
+        ends = [*_placed_enclosure(form, left, right, addend, chosen, *others)]
+        row = np.arange(form.shape.m)[:, None]
+    elif form.a_type.is_float:
         left, right, addend = (
             layouts.unpack(form, name, words) if form.warps == 1 or name == "c" else words
             for name, words in zip("abc", operands, strict=True)
         )
-        bounds: tuple[NDArray[Any], ...]
-        if chosen is None:
-            bounds = enclosure(form, left, right, addend)
-        else:
-            rows = layouts.by_row(left), layouts.met(form, right, *chosen), layouts.by_row(addend)
-            bounds = tuple(
-                layouts.of_rows(end, form.shape.m)
-                for end in enclosure(layouts.row_form(form), *rows)
-            )
         # Of several multiplications side by side all tiles of the first come first.
-        group, row, column = np.moveaxis(layouts.places(form, "d"), -1, 0)
         ends = [
             end.reshape(form.groups, -1, *end.shape[1:]).swapaxes(0, 1)[:, group, row, column]
-            for end in bounds
+            for end in _placed_enclosure(form, left, right, addend, chosen)
         ]
     else:
         multiply_all = multiply_lanes if form.warps == 1 else multiply_warpgroup
@@ -442,7 +459,7 @@ def permitted(
         numbers = d.view(np.int32).astype(np.int64)
         ends = [numbers, numbers.copy(), np.zeros(numbers.shape, np.bool_)]
     if chosen is not None:
-        open_ = ~layouts.defined_rows(form, *chosen)[:, layouts.places(form, "d")[..., 1]]
+        open_ = ~layouts.defined_rows(form, *chosen)[:, row]
         floats = form.a_type.is_float
         most = (-np.inf, np.inf, True) if floats else (S32_LEAST, S32_GREATEST, False)
         ends = [np.where(open_, one, end) for one, end in zip(most, ends, strict=True)]

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
 from oracle.errors import UsageError
-from oracle.execution.chosen import checked_selector
+from oracle.execution.chosen import Metadata, Scales, checked_selector
 from oracle.execution.products import chunk_tiles, placed_product
 from oracle.isa.forms import LANES, Form
 from oracle.isa.lookup import another_needed, form_of
 from oracle.models import Model, model_of
+
+Matrices = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""A, B and C, (tiles, rows, columns)."""
 
 
 def mma_block_scale(
@@ -36,8 +39,33 @@ def mma_block_scale(
     allowed.
     """
     form = form_of(opcode)
-    if not form.texts.get("kind"):
+    if not form.kind:
         raise another_needed(form, "mma with .kind")
+    leading, (left, right, addend), chosen, scales = block_scale_operands(
+        form, a, b, c, scale_a, scale_b, metadata, selector
+    )
+    figures = model_of(target, model)
+    figures.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    result = np.empty((len(addend), form.shape.m, form.shape.n), form.d_type.raw)
+    size, scratch = max(1, chunk_tiles(form) // 4), own_scratch()
+    for start in range(0, len(result), size):
+        part = slice(start, start + size)
+        result[part] = placed_product(
+            form, left[part], right[part], addend[part], figures, scratch,
+            None if chosen is None else (chosen[0][part], chosen[1]),
+            None if scales is None else (scales[0][part], scales[1][part]),
+        )  # fmt: skip
+    return result.reshape(*leading, *result.shape[1:])
+
+
+def block_scale_operands(
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], scale_a: NDArray[Any] | None,
+    scale_b: NDArray[Any] | None, metadata: NDArray[Any] | None, selector: int | None,
+) -> tuple[tuple[int, ...], Matrices, Metadata | None, Scales | None]:  # fmt: skip
+    """Check what `mma_block_scale` takes; return leading dimensions, and all with one of them.
+
+    Elements are as formats have them, without the bits of a byte that do not count.
+    """
     shapes = {name: form.matrix(name) for name in "abc"}
     given: list[layouts.Given] = [
         (name, array, form.type(name).raw, (shapes[name].rows, shapes[name].columns))
@@ -45,23 +73,16 @@ def mma_block_scale(
     ]
     given += _others(form, scale_a, scale_b, metadata)
     leading = layouts.check_batch(*given)
-    figures = model_of(target, model)
-    figures.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     flat = {name: array.reshape(-1, *tail) for name, array, _, tail in given}
     for name in "ab":
         flat[name] = flat[name] << np.uint8(form.type(name).ignored_bits)
         flat[name] &= np.uint8(form.type(name).magnitude * 2 + 1)
-    known = checked_selector(form, selector) if form.has_metadata else 0
-    result = np.empty((len(flat["c"]), form.shape.m, form.shape.n), form.d_type.raw)
-    size, scratch = max(1, chunk_tiles(form) // 4), own_scratch()
-    for start in range(0, len(result), size):
-        part = {name: array[start : start + size] for name, array in flat.items()}
-        chosen = (part["metadata"], known) if form.has_metadata else None
-        scales = (part["scale_a"], part["scale_b"]) if form.is_scaled else None
-        result[start : start + size] = placed_product(
-            form, part["a"], part["b"], part["c"], figures, scratch, chosen, scales
-        )
-    return result.reshape(*leading, *result.shape[1:])
+    chosen, scales = None, None
+    if form.has_metadata:
+        chosen = flat["metadata"], checked_selector(form, selector)
+    if form.is_scaled:
+        scales = flat["scale_a"], flat["scale_b"]
+    return leading, (flat["a"], flat["b"], flat["c"]), chosen, scales
 
 
 def _others(

@@ -68,6 +68,5 @@ def chosen_by(
     form, selector = step.form, step.selector or 0
     metadata: Metadata | None = None
     if form.has_metadata:
-        # With scales there is one sparsity selector (9.7.14.6.1).
-        metadata = others[0][..., 0], 0 if form.is_scaled else selector
+        metadata = others[0][..., 0], selector
     return metadata, (others[-2], others[-1], selector) if form.is_scaled else None

@@ -274,7 +274,7 @@ LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
 STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
-MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.texts["kind"])
+MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.kind)
 """Of mma those without `.kind`."""
 SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
 """Shapes of wmma by name."""
@@ -282,7 +282,7 @@ FORMS: tuple[Form, ...] = tuple(
     form for row in INSTRUCTIONS.values() for form in row.forms if row.warps == 1
 )
 """Of one warp."""
-NARROW_FORMS = tuple(form for form in FORMS if form.texts.get("kind"))
+NARROW_FORMS = tuple(form for form in FORMS if form.kind)
 """Multiplications with `.kind`: of narrow floats, and of blocks with scales."""
 ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
     (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access
@@ -534,9 +534,10 @@ def index_bit(form: Form, selector: int, row: int, unit: int) -> int:
     """Return 32 times the thread of a unit's index, plus its lowest bit in the thread's register.
 
     Each warp of a warpgroup has the metadata of its 16 rows, as mma.sp has them (9.7.15.6.1).
+    `selector`: A number of `selectors_of`; those of a form with scales choose no metadata.
     """
-    lane, half = row % 8 * 4 + metadata_lanes(form) * selector, row // 8 % 2
-    lane += row // 16 * LANES
+    lane, half = row % 8 * 4 + row // 16 * LANES, row // 8 % 2
+    lane += 0 if form.is_scaled else metadata_lanes(form) * selector
     if form.a_type.bits >= 16:
         return 32 * (lane + unit // 8) + 16 * half + 2 * (unit % 8)
     return 32 * (lane + half + 2 * (unit // 16)) + 2 * (unit % 16)

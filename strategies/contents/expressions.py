@@ -326,9 +326,12 @@ _NODES: dict[tuple[object, ...], Node] = {}
 
 def node(code: Code, *arguments: Value, value: Any = None) -> Node:
     """Return the one node that means this."""
-    found = Node(code, tuple(map(constant, arguments)), value)
-    key = code, value, *(id(one) for one in found.arguments)
-    return _NODES.setdefault(key, found)
+    given = tuple([constant(one) for one in arguments])
+    key = code, value, *[id(one) for one in given]
+    found = _NODES.get(key)
+    if found is None:
+        found = _NODES[key] = Node(code, given, value)
+    return found
 
 
 def constant(value: Value) -> Node:

@@ -98,10 +98,13 @@ def drawn_rows(module: Module) -> DrawnRows:
         by = SCALARS.get(row.settled_by)
         return not row.nan or (by is not None and by.exists(module))
 
-    rows = [
-        row for row in SCALARS.values()
-        if row.exists(module) and row.defined is None and is_settled(row)
-    ]  # fmt: skip
+    known = (row for row in SCALARS.values() if row.exists(module) and row.defined is None)
+    return _arranged(tuple(filter(is_settled, known)))
+
+
+@cache
+def _arranged(rows: _Rows) -> DrawnRows:
+    # Versions of the PTX ISA differ in few of them.
     plain: dict[str, list[ScalarInstruction]] = {}
     for row in rows:
         if not (row.warp or row.carry_in or row.carry_out):
@@ -114,9 +117,12 @@ def drawn_rows(module: Module) -> DrawnRows:
             every[OF_SCALAR[row.family]].append(row)
             same = alike.setdefault((row.destinations, row.sources), {})
             same[family] = (*same.get(family, ()), row)
-        for name in {one: None for row in some for one in (_read_as(row), *row.sources[:1])}:
-            of_name = [row for row in some if name in (_read_as(row), *row.sources[:1])]
-            times = _TELLING_OFTEN if family in _TELLING else _often(family)
+        of_names: dict[str, list[ScalarInstruction]] = {}
+        for row in some:
+            for name in dict.fromkeys((_read_as(row), *row.sources[:1])):
+                of_names.setdefault(name, []).append(row)
+        times = _TELLING_OFTEN if family in _TELLING else _often(family)
+        for name, of_name in of_names.items():
             reading.setdefault(name, []).extend([_by_types(of_name)] * times)
     apart = {NTH_BIT, *(OF_SCALAR[row.family] for row in rows if row.carry_in or row.warp)}
     return DrawnRows(
@@ -148,6 +154,7 @@ def _often(family: str) -> int:
     return _OFTEN if family in _EVERYDAY else 1
 
 
+@cache
 def _types(row: ScalarInstruction) -> tuple[str, ...]:
     return tuple(word for word in row.opcode.split(".") if _TYPE.fullmatch(word))
 
@@ -158,6 +165,7 @@ def _fitting(name: str, kind: str) -> str:
     return name if bits and f"b{bits}" == kind else kind
 
 
+@cache
 def _read_as(row: ScalarInstruction) -> str:
     """Return the type of what an instruction reads first: "s16", "f16x2", or just "b32"."""
     pairs = row.family[0] == "v" and row.family.endswith("2")

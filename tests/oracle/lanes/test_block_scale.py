@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from reference.scaled_products import FIELDS, dot
 
-from oracle import UsageError, mma_block_scale, mma_sp, mma_sync
+from oracle import UsageError, mma_block_scale, mma_sp, mma_sync, permitted
 from oracle.bounds.enclosure import enclosure
 from oracle.execution.chosen import scale_places
 from oracle.isa.forms import LANES, Form
@@ -20,7 +20,7 @@ from oracle.isa.lookup import (
     scale_ids,
     selectors_of,
 )
-from oracle.layouts import met, pack
+from oracle.layouts import index_bits, met, pack
 from oracle.models import Confidence, model_for
 
 DENSE = [form for form in NARROW_FORMS if not form.has_metadata]
@@ -85,14 +85,19 @@ def test_elements_are_what_one_dot_product_at_a_time_gives(form: Form) -> None:
             assert int(d[tile, row, column]) == wanted, (tile, row, column)
 
 
-@pytest.mark.parametrize("form", DENSE[::3], ids=lambda form: form.opcode)
+SCALED = [form for form in SPARSE if form.is_scaled]
+
+
+@pytest.mark.parametrize("form", [*DENSE[::3], *SCALED[::9]], ids=lambda form: form.opcode)
 def test_what_the_model_says_is_permitted(form: Form) -> None:
     for seed in range(len(RANGES)):
         given = operands(form, seed)
         d = mma_block_scale(form.opcode, **given)
-        scales = (given["scale_a"], given["scale_b"]) if form.is_scaled else None
-        raw = contained(form, given)
-        low, high, nan_ok = enclosure(form, raw["a"], raw["b"], given["c"], scales=scales)
+        if form.is_scaled:
+            low, high, nan_ok = permitted(form.opcode, **given)
+        else:
+            raw = contained(form, given)
+            low, high, nan_ok = enclosure(form, raw["a"], raw["b"], given["c"])
         values = d.view(f"f{d.dtype.itemsize}").astype(float)
         inside = (low <= values) & (values <= high) | np.isnan(values) & nan_ok
         assert inside.all()
@@ -112,6 +117,23 @@ def test_registers_and_logical_matrices_are_multiplied_alike(form: Form) -> None
     wanted = np.zeros_like(d)
     pack(form, mma_block_scale(form.opcode, **given), wanted)
     assert (d == wanted).all()
+
+
+def test_rows_without_a_meaning_may_be_anything_and_scales_choose_no_metadata() -> None:
+    given = operands(SCALED[-1], 2)
+    given["metadata"][0, 4:8] = 0  # of rows 1 and 9: not in order
+    low, high, nan_ok = permitted(SCALED[-1].opcode, **given)
+    free = np.isneginf(low) & np.isposinf(high) & nan_ok
+    assert free[0, [1, 9]].all()
+    assert not free[0, 0].all()
+    for form in SCALED[::20]:
+        assert all(0 <= bit < 32 * LANES for bit in index_bits(form, 0).ravel())
+        chosen = {index_bits(form, selector).tobytes() for selector in selectors_of(form)[::9]}
+        assert len(chosen) == 1
+    with pytest.raises(UsageError, match="lacks its scale_b; give it"):
+        permitted(DENSE[-1].opcode, *(given[name] for name in "abc"), scale_a=given["scale_a"])
+    with pytest.raises(UsageError, match="has no scales; leave scale_a and scale_b out"):
+        permitted(DENSE[0].opcode, *(given[name] for name in "abc"), scale_a=given["scale_a"])
 
 
 def test_padding_does_not_count() -> None:
