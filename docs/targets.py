@@ -37,7 +37,7 @@ the column *figures*:
 - *published*, *inferred*: taken from others' measurements, or from a related GPU. Results are
   compared bit for bit, too; where a figure is wrong, sound results are reported as deviations.
 - Where there is no figure (fp8 outside of sm_89, sm_90 and sm_120, sparse floats outside of
-  sm_90), results have to lie within what the ISA permits.
+  sm_90 but those with `.kind`), results have to lie within what the ISA permits.
 
 `warpfuzz measure` finds the figures of your GPU ([measuring](measuring.md)).
 

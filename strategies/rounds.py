@@ -221,7 +221,7 @@ def family_of(form: Form | None) -> str:
     if form is None:
         return Has.LANES_ALONE.value
     family = _DETAIL.sub("", form.opcode)
-    return _PAIR.sub("", family) if form.texts.get("kind") else family
+    return _PAIR.sub("", family) if form.kind else family
 
 
 class ProgramCoverage(Coverage):
