@@ -414,10 +414,8 @@ def selected_forms(
     own = [form for form in selected if form.is_main and is_valued(form, module)]
     if groups and target in GROUP_TARGETS:
         other = Module.named(GROUP_TARGETS[target], version)
-        own += [
-            form for form in selected
-            if target_of(form, target) != target and is_valued(form, other)
-        ]  # fmt: skip
+        more = (form for form in selected if target_of(form, target) != target)
+        own += [form for form in more if is_valued(form, other)]
     forms = tuple(own) or tuple(
         form
         for form in VALUED_FORMS
