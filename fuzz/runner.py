@@ -65,6 +65,7 @@ from runners.protocol import (
 )
 from runners.toolchains import DRIVER, Toolchain
 from strategies.draws import PtxVersions, only_version, versions_up_to
+from strategies.rounds import GROUP_TARGETS
 
 BUILT_IN = ("sim", "cuda")  # runners that warpfuzz has itself
 LAYOUTS = 2  # fragment layouts that the simulated device has
@@ -164,6 +165,9 @@ class OpenRunner:
     device: str  # one line that names the device
     uuid: str = ""  # what tells a GPU from all others; empty where nothing does
     cuda: str = ""  # highest version that the driver supports, such as "13.0"; empty without
+    groups: str = ""
+    """`.target` of programs of forms that `target` lacks (`GROUP_TARGETS`), where nobody has asked
+    for a target; empty where there are none."""
     release: str = ""
     """Of CUDA whose compiler makes its code, "12.4" or "unknown"; empty where PTX is run itself."""
 
@@ -332,8 +336,10 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
                 f"{', '.join(name for name in TARGETS if name in can.targets)}",
                 own=_own_target(can.targets),
             )
+        groups = "" if choice.target or choice.front_end else GROUP_TARGETS.get(target, "")
         return OpenRunner(
             choice=choice, runner=runner, target=target,
+            groups=groups if groups in can.targets else "",
             ptx_version=version_for(choice.ptx_version, target), version=warpfuzz_version(),
             device=can.description, **_facts(plain),
         )  # fmt: skip

@@ -6,10 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES as LANES
-from oracle.program.program import Program
+from oracle.isa.targets import Module
+
+if TYPE_CHECKING:
+    from oracle.program.program import Program
 
 MAX_WARPS_PER_BLOCK = 8
 """Most warps of one block. 8 warps of 255 registers a lane still fit the 65,536 registers of a
@@ -97,6 +101,11 @@ class KernelModule:
     kernels: tuple[Kernel, ...]
     programs: Mapping[str, Program] = field(default_factory=dict, compare=False, repr=False)
     """What it was written from, by the names of the kernels; empty where a person wrote it."""
+
+    @property
+    def header(self) -> Module:
+        """What it is written for; UsageError if the ISA has no such target or version."""
+        return Module.named(self.target, self.version)
 
     @cached_property
     def digest(self) -> str:

@@ -109,7 +109,7 @@ class SimulatedRunner(ClosedAtTheEnd):
 
         Several threads may do so at once.
         """
-        written = compiler.compile(module, self._device.target.name)
+        written = compiler.compile(module, self.architecture(module.target))
         if isinstance(written, Failure):
             return written
         if not is_ptx(written.code):
@@ -120,12 +120,14 @@ class SimulatedRunner(ClosedAtTheEnd):
         return self._read(module, written.compiler, written.code)
 
     def architecture(self, target: str) -> str:
-        """Return the architecture for which modules of a target are compiled: the device's."""
-        return self._device.target.name
+        """Return the architecture for which modules of a target are compiled, such as "sm_90"."""
+        module, own = target_named(target), self._device.target
+        same = module.suffix and module.architecture == own.architecture
+        return module.name if same else own.name
 
     def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
         key = hashlib.sha256(f"sim {module.digest}".encode()).hexdigest()
-        own = self._device.target.name
+        own = self.architecture(module.target)
         return Compiled(module=module, architecture=own, compiler=compiler, key=key, code=code)
 
     def _load(self, compiled: Compiled) -> LoadedModule | Failure:

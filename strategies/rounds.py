@@ -206,7 +206,7 @@ class Batch:
     recipe: Recipe
     focus: Focus  # What was asked of the program
     count: int  # Images that the round runs it on
-    version: str  # PTX ISA version of its module
+    module: Module  # that it is written for
     form: Form | None  # The form that the program is about; None of code of lanes alone
 
 
@@ -221,7 +221,7 @@ def family_of(form: Form | None) -> str:
     if form is None:
         return Has.LANES_ALONE.value
     family = _DETAIL.sub("", form.opcode)
-    return _PAIR.sub("", family) if form.texts.get("kind") else family
+    return _PAIR.sub("", family) if form.kind else family
 
 
 class ProgramCoverage(Coverage):
@@ -241,7 +241,7 @@ class ProgramCoverage(Coverage):
         classes = batch.recipe.classes[: batch.count]
         counts["forms"].update(form.opcode for form in requirements(batch.program))
         counts["main_forms"][opcode_of(batch.form)] += 1
-        counts["versions"][batch.version] += 1
+        counts["versions"][str(batch.module.version)] += 1
         counts["features"].update(feature.value for feature in features)
         counts["classes"].update(class_.value for class_ in classes)
         counts["pairs"].update(_pair(family, one) for one in (*features, *classes))
@@ -338,6 +338,7 @@ _FIRST_IMAGES = 8
 IMAGES = 256
 """Most images of a program. Programs find, not images: of 104 identities of campaigns on an H200 91
 were first seen in an image below 64, 101 below 256, the others below 1,240 (2026-11-29)."""
+_FIRST_GROUP_IMAGES = 4  # of a program of a warpgroup, whose images are of 100 KiB and more
 _FULL_BYTES = 4096
 """Bytes of an image up to which a program has all images of its round; one program in a hundred has
 images of 100 KiB and more (2026-11)."""
@@ -355,9 +356,10 @@ def _lane_programs(forms: Sequence[Form], number: int) -> int:
     return most if len({form.mnemonic for form in forms if form.warps == 1}) > 1 else 0
 
 
-def programs_of_round(forms: Sequence[Form], number: int) -> int:
-    """Return how many programs a round has, whose forms are selected."""
-    return PROGRAMS + _lane_programs(forms, number)
+def most_programs(forms: Sequence[Form], target: str) -> int:
+    """Return how many programs a round has at most that knows of no round before it."""
+    own, groups = _parted(forms, target)
+    return (PROGRAMS + _lane_programs(own, 0) if own else 0) + (GROUP_PROGRAMS if groups else 0)
 
 
 def images_per_program(number: int) -> int:
@@ -366,11 +368,42 @@ def images_per_program(number: int) -> int:
     return min(IMAGES, _FIRST_IMAGES << min(doublings, 16))
 
 
-def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
+GROUP_TARGETS = {"sm_90": "sm_90a", "sm_120": "sm_120a", "sm_121": "sm_121a"}
+"""The `.target` that has more multiplications on devices of a plain one: those of warpgroups
+(9.7.15), and those with `.kind` (9.7.14.5.14, Target ISA Notes)."""
+_SHARE_OF_GROUPS = 8
+"""One round of so many has programs of warpgroups, if others are drawn, too: one of them, on 8
+images, takes as long as eight others (0.5 s and 0.06 s of a worker, H200, 2026-11-29)."""
+GROUP_PROGRAMS = 4  # Programs of such a round that are of warpgroups
+
+
+def target_of(form: Form | None, target: str) -> str:
+    """Return the `.target` of modules with a form, in a campaign of a target."""
+    if form is None or not (form.warps > 1 or form.kind):
+        return target
+    return GROUP_TARGETS.get(target, target)
+
+
+def _parted(forms: Iterable[Form], target: str) -> tuple[list[Form], list[Form]]:
+    """Return the forms of one warp, and those of warpgroups in modules of another target."""
+    parts: tuple[list[Form], list[Form]] = [], []
+    for form in forms:
+        parts[form.warps > 1 and target_of(form, target) != target].append(form)
+    return parts
+
+
+def group_target(forms: Iterable[Form], target: str) -> str:
+    """Return the `.target` of the forms that have another than `target`, or ""."""
+    return next((own for form in forms if (own := target_of(form, target)) != target), "")
+
+
+def selected_forms(
+    selection: Selection, *, target: str, version: str, groups: bool = False
+) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
-    Where only loads and stores of wmma are selected, the multiplications of fragments that they
-    load and store. UsageError says that there is none.
+    With `groups`, those of `GROUP_TARGETS`, too. Where only loads and stores of wmma are selected,
+    the multiplications of fragments that they load and store. UsageError says that there is none.
     """
     module, selected = Module.named(target, version), selection.forms()
     served = {
@@ -378,7 +411,11 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
         for form in selected
         if form.is_access and is_available(form, module)
     }
-    own = (form for form in selected if form.is_main and is_valued(form, module))
+    own = [form for form in selected if form.is_main and is_valued(form, module)]
+    if groups and target in GROUP_TARGETS:
+        other = Module.named(GROUP_TARGETS[target], version)
+        more = (form for form in selected if target_of(form, target) != target)
+        own += [form for form in more if is_valued(form, other)]
     forms = tuple(own) or tuple(
         form
         for form in VALUED_FORMS
@@ -412,18 +449,28 @@ def round_key(seed: int, number: int) -> int:
 
 
 def round_focuses(
-    forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
+    forms: Sequence[Form], *, target: str, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
     """Return what the programs of a round should be about, given what `epoch_known` rounds had."""
-    return _focuses(forms, derived_seed(seed, "focuses", GENERATOR_VERSION), reached, number)
+    key = derived_seed(seed, "focuses", GENERATOR_VERSION)
+    own = round_key(seed, number)
+    return _focuses(forms, target, key, reached, own, number)
 
 
 def _focuses(
-    forms: Sequence[Form], key: int, reached: ProgramCoverage, number: int = 0
-) -> list[Focus]:
-    found = reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
-    lanes = _lane_programs(forms, number)
-    return found + reached.lane_focuses(key, lanes, first=number * LANE_PROGRAMS)
+    forms: Sequence[Form], target: str, key: int, reached: ProgramCoverage, of_round: int,
+    number: int = 0,
+) -> list[Focus]:  # fmt: skip
+    own, groups = _parted(forms, target)
+    if not own:
+        return reached.focuses(key, PROGRAMS, groups, first=number * PROGRAMS)
+    found = reached.focuses(key, PROGRAMS, own, first=number * PROGRAMS)
+    lanes = _lane_programs(own, number)
+    found += reached.lane_focuses(key, lanes, first=number * LANE_PROGRAMS)
+    # The last of the round, so that all others are the same with them and without.
+    if groups and derived_seed(of_round, "warpgroups") % _SHARE_OF_GROUPS == 0:
+        found += reached.focuses(of_round, GROUP_PROGRAMS, groups)
+    return found
 
 
 def round_batches(
@@ -441,20 +488,22 @@ def round_batches(
 
     A program is a function of the key, its place in the round and its own focus alone; without
     focuses the key chooses them. Of several versions the key draws one for the round; a program
-    whose form is newer has the oldest version that has it. `count` are the images of a program;
+    whose form is newer has the oldest version that has it, one of a warpgroup the `.target` that
+    has its form (`target_of`). `count` are the images of a program;
     fewer where they are large. `line_bytes` goes to every second program, `shares_registers` to the
     programs in turn, where it is not None.
     """
     versions = version if isinstance(version, PtxVersions) else only_version(version)
     of_round = version_of_round(versions, key)
     if focuses is None:
-        focuses = _focuses(forms, key, ProgramCoverage())
+        focuses = _focuses(forms, target, key, ProgramCoverage(), key)
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
         about = focus.form
         if about is None and not any(has_form(form, target, of_round) for form in forms):
             about = forms[0]  # all are newer than what the round has drawn
-        of_program = version_having(versions, about, target, of_round)
+        own_target = target_of(about, target)
+        of_program = version_having(versions, about, own_target, of_round)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         sharing = shares_registers[index % len(shares_registers)]
@@ -465,14 +514,15 @@ def round_batches(
         # The rest of the classes comes in the order of `ValueClass`, first what reveals most; with
         # 8 images of a program the last would never have their turn.
         classes = shuffled(ValueClass, own)[:_RANDOM_CLASSES]
-        module = Module.named(target, of_program)
+        module = Module.named(own_target, of_program)
         strategy = programs(focus, module=module, forms=tuple(forms))
         for program, recipe in _with_recipe(strategy, module, own, classes):
-            most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
+            few = _FIRST_IMAGES if program.warps == 1 else _FIRST_GROUP_IMAGES
+            most = max(few, count * _FULL_BYTES // program.image_bytes)
             main = focus.form is not None and focus.form.is_main
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                count=min(count, most), version=of_program,
+                count=min(count, most), module=module,
                 form=focus.form if main else main_form(program),
             )  # fmt: skip
 
@@ -519,9 +569,11 @@ def undefined_of_round(
 ) -> list[tuple[Program, Recipe]]:
     """Draw the programs behind a round that the ISA leaves undefined, and their contents."""
     key = derived_seed(seed, "undefined", GENERATOR_VERSION, number)
+    forms, _ = _parted(forms, module.target.name)
+    count = PROGRAMS if forms else 0
     return [
         drawn
-        for index, focus in enumerate(ProgramCoverage().focuses(key, PROGRAMS, forms))
+        for index, focus in enumerate(ProgramCoverage().focuses(key, count, forms))
         for strategy in (undefined_programs(focus, module=module, forms=tuple(forms)),)
         for drawn in _with_recipe(strategy, module, derived_seed(key, index))
     ]
@@ -535,7 +587,7 @@ def campaign_rounds(
     for number in count_up():
         known, own = reached.known_to(number), ProgramCoverage()
         assert isinstance(known, ProgramCoverage)
-        focuses = round_focuses(forms, seed=seed, number=number, reached=known)
+        focuses = round_focuses(forms, target=target, seed=seed, number=number, reached=known)
         batches = [
             *round_batches(
                 forms, target=target, version=version, key=round_key(seed, number),

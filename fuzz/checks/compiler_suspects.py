@@ -42,6 +42,7 @@ from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import KernelModule
+from runners.ptx_text import header
 
 _REFUSAL_SECONDS, _LAST_SECONDS = 120.0, 15.0
 """For making a module smaller; 200 runs of ptxas take 5 to 30 s (2026-11-28)."""
@@ -245,7 +246,8 @@ class MatrixExaminer:
         module = KernelModule(
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=()
         )
-        verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
+        own = self._place.architecture_of(module.target)
+        verdicts = verdicts_on(module, wrong, right, architecture=own)
         return BuildRefusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
 
     def _smaller(
@@ -277,4 +279,5 @@ class MatrixExaminer:
 
     def _said(self, member: Member, ptx: str, seconds: float) -> ToolVerdict:
         self._heartbeat.beat()
-        return verdict_of(member, ptx, architecture=self._place.architecture, seconds=seconds)
+        own = self._place.architecture_of(header(ptx)[0])
+        return verdict_of(member, ptx, architecture=own, seconds=seconds)

@@ -48,6 +48,7 @@ from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute, expansions, has_figures
 from oracle.isa.forms import Form
+from oracle.isa.targets import Module
 from oracle.models import NO_FIGURES
 from oracle.program.program import Program
 from runners.assemblers.disassembly import Disassembler
@@ -59,7 +60,14 @@ from runners.toolchains import DRIVER
 from strategies.contents import expand
 from strategies.draws import PtxVersions, Selection, version_having
 from strategies.programs import GENERATOR_VERSION
-from strategies.rounds import Batch, ProgramCoverage, programs_of_round, selected_forms
+from strategies.rounds import (
+    Batch,
+    ProgramCoverage,
+    group_target,
+    most_programs,
+    selected_forms,
+    target_of,
+)
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
@@ -113,8 +121,8 @@ class MatrixRounds(Rounds):
         disassembler: Disassembler | None = None,
     ) -> None:
         self._matrix, self._place, self._disassembler = matrix, place, disassembler
-        self._failed_alone: set[tuple[str, Member]] = set()
-        """PTX ISA versions, and members that did not compile some program of it by itself."""
+        self._failed_alone: set[tuple[Module, Member]] = set()
+        """What modules are written for, and members that did not compile a program by itself."""
         super().__init__(
             target=place.target, forms=forms, versions=versions, seed=seed, heartbeat=heartbeat,
             toolchains={one.runner: one.toolchain for one in matrix.members}.values(),
@@ -146,18 +154,18 @@ class MatrixRounds(Rounds):
         return 1 if self._place.opened is None else batch.count
 
     def _ended(self, built: Mapping[str, Built]) -> None:
-        for module in {one.module.version: one for one in built.values()}.values():
+        for module in {one.module.header: one for one in built.values()}.values():
             together = [
                 member
                 for member in failed_in(module)
                 if member.assembler is not None
-                and (module.module.version, member) not in self._failed_alone
+                and (module.module.header, member) not in self._failed_alone
             ]
             if together:
                 self._refused(module, together)
 
     def _count(self, batch: Batch, built: Built, variants: Sequence[BuiltVariant]) -> None:
-        counts, readers = self._report.counts, set(self._matrix.readers(batch.version))
+        counts, readers = self._report.counts, set(self._matrix.readers(batch.module))
         counts["programs",] += 1
         for member in self._matrix.members:
             own = protocol.BY_MEMBER, member.name
@@ -198,7 +206,7 @@ class MatrixRounds(Rounds):
         self, batch: Batch, built: Built, variants: Sequence[BuiltVariant], first: int, count: int
     ) -> None:
         report, refused = self._report, failed_in(built)
-        self._failed_alone.update((batch.version, member) for member in refused)
+        self._failed_alone.update((batch.module, member) for member in refused)
         said = any(one.trouble is not Trouble.UNSUPPORTED for one in refused.values())
         different = said and bool(variants)
         if self._place.opened is None:
@@ -335,7 +343,10 @@ class MatrixRounds(Rounds):
         """Note what some members do not compile: a program, or a whole module."""
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
-            built.module, failed, compiled, architecture=self._place.architecture
+            built.module,
+            failed,
+            compiled,
+            architecture=self._place.architecture_of(built.module.target),
         )
         refusal = BuildRefusal(
             module=built.module,
@@ -366,13 +377,13 @@ class MatrixRounds(Rounds):
     def _note_expansions(self, disassembler: Disassembler) -> None:
         """Look at the matrix instructions of the round's forms, while some are left."""
         report, first = self._report, self._job.plan.round * _FORMS_OF_A_ROUND
-        target, versions = self._target, self._versions
-        entries: dict[str, tuple[Form, str, Program]] = {}
+        entries: dict[str, tuple[Form, Module, Program]] = {}
         for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
-            version = version_having(versions, form, target, versions.main)
+            target = target_of(form, self._target)
+            version = version_having(self._versions, form, target, self._versions.main)
             some = survey_programs([form], target=target, version=version, seed=self._seed)
             for _, program in some:
-                entries[f"form_{len(entries)}"] = form, version, program
+                entries[f"form_{len(entries)}"] = form, Module.named(target, version), program
         built = self._built((name, *one[1:]) for name, one in entries.items())
         listing = cache(disassembler.expansions)
         try:
@@ -393,7 +404,8 @@ class MatrixRounds(Rounds):
             return
         report.counts["expansions",] += len(made)
         for name, own in made.items():
-            form, version, program = entries[name]
+            form, module, program = entries[name]
+            target, version = module.target.name, str(module.version)
             seen = {member: own[member] for member in self._matrix.members if member in own}
             report.notes += notes_of(form, program, seen, target=target, version=version)
         report.counts["notes",] += len(report.notes)
@@ -439,15 +451,22 @@ class Compilers:
         with placed(self.choice) as place:
             fit = fitting(self.members, place, read_by_all=self.read_by_all)
             opened, newest = place.opened, fit.versions.every[-1]
-            forms = selected_forms(self.selection, target=place.target, version=newest)
+            selected = partial(selected_forms, self.selection, target=place.target, version=newest)
+            forms = selected(groups=bool(fit.groups))
+            asked = place.groups and group_target(selected(groups=True), place.target)
             facts = protocol.Facts(
                 target=place.target,
+                groups=group_target(forms, place.target),
                 ptx_version=newest,
                 drawn=fit.versions if place.drawn else None,
                 version="" if opened is None else opened.version,
                 device="compilers alone" if opened is None else opened.device,
                 members=tuple(member.name for member in fit.members),
-                left_out=(*fit.skipped, *_judged_loosely(fit, place, forms)),
+                left_out=(
+                    *fit.skipped,
+                    *(fit.without_groups if asked else ()),
+                    *_judged_loosely(fit, place, forms),
+                ),
             )
             # One at a time: there is a worker for every core.
             with BuildMatrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
@@ -466,14 +485,17 @@ class Compilers:
         name = self.choice.name
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]
-        forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
+        forms = selected_forms(
+            self.selection, target=facts.target, version=facts.ptx_version,
+            groups=bool(facts.groups),
+        )  # fmt: skip
         written = name == "sim" and any(one.toolchain.writes_ptx for one in self.members)
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
         zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
                  "expansions", "notes")  # fmt: skip
         words = protocol.CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
-            where=f"{facts.target} · PTX ISA {facts.versions}",
+            where=facts.where,
             case="program" if nowhere else "image",
             agreement="no binary ran; all compilers accept and reject the same of what they support"
             if nowhere
@@ -485,7 +507,7 @@ class Compilers:
             counters=tuple(ShownCounter((word,), *rest) for word, rest in _COUNTERS.items()),
         )
         # Its number and the seed say all of a round.
-        cases = ROUNDS_OF_A_MODULE[name] * programs_of_round(forms, 0) * images
+        cases = ROUNDS_OF_A_MODULE[name] * most_programs(forms, facts.target) * images
         drawn = partial(protocol.RoundPlan, work=Work(count=images), cases=cases)
         return protocol.Plan(
             words=words,
@@ -524,6 +546,7 @@ class Compilers:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
+            "second target": facts.groups or None,
             **facts.version_options,
             **given(self.members),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),

@@ -266,7 +266,7 @@ class Examiner:
             found.update(dict.fromkeys(variant.members, said))
         matrix.forget()
         # All others that can be wrong about it do not read its module.
-        return {member: found[member] for member in matrix.readers(subject.module.version)}
+        return {member: found[member] for member in matrix.readers(subject.module.header)}
 
     # Replays
 
@@ -280,7 +280,7 @@ class Examiner:
         shown = attempts[0].failure
         # What an assembler of a matrix refuses is no finding of values.
         if kind is Kind.COMPILE_FAILURE and shown is not None and self._parties is None:
-            module = Module.named(subject.module.target, subject.module.version)
+            module = subject.module.header
             if nothing_compiles(self._ready.runner, module):
                 named = families.bucket_of_failure(kind, None, shown)
                 evidence = replace(evidence, bucket=named)
@@ -296,7 +296,7 @@ class Examiner:
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
         """Return scalar code at which a compiler dies without a word."""
-        module = Module.named(subject.module.target, subject.module.version)
+        module = subject.module.header
         kind, said = Kind.COMPILE_FAILURE, families.what_was_said(failure)
 
         def smaller(program: Program) -> Subject | None:
@@ -411,7 +411,7 @@ class Examiner:
         if self._parties is not None or culprit is None or culprit.witness is None:
             return subject
         program = culprit.witness.program
-        module = emit(program, module=Module.named(subject.module.target, subject.module.version))
+        module = emit(program, module=subject.module.header)
         for image in culprit.witness.images:
             smaller = replace(subject, module=module, program=program, image=image)
             if attempt(self._once, smaller).kind is kind:

@@ -25,6 +25,7 @@ from fuzz.findings.verdicts import Attempt, Subject, attempt, judge, other_kerne
 from fuzz.runner import BeatingRunner, OpenRunner, kind_of_failure
 from oracle.bounds.permission import contradicting
 from oracle.execution.execution import CHUNK_IMAGES, execute
+from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
 from oracle.program.program import Program
@@ -36,8 +37,8 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran, Runner, Trouble
 from runners.ptx_text import entry_text
 from strategies.contents import expand, expand_by_class
-from strategies.draws import PtxVersions, Selection
-from strategies.rounds import Batch, selected_forms
+from strategies.draws import PtxVersions
+from strategies.rounds import Batch
 
 _BYTES_AT_ONCE = 64 << 20
 """Of images that are filled, run and compared together: a worker holds them twice."""
@@ -86,7 +87,7 @@ class ProgramRounds(Rounds):
         *,
         versions: PtxVersions,
         seed: int,
-        selection: Selection,
+        forms: Sequence[Form],
         heartbeat: protocol.Heartbeat,
     ) -> None:
         choice = ready.choice
@@ -104,7 +105,7 @@ class ProgramRounds(Rounds):
         """Images that the runner has, by entry of the program, number of the first, and count."""
         super().__init__(
             target=ready.target,
-            forms=selected_forms(selection, target=ready.target, version=versions.every[-1]),
+            forms=forms,
             versions=versions,
             seed=seed,
             heartbeat=heartbeat,
@@ -362,7 +363,8 @@ class ProgramRounds(Rounds):
 
     @cached_property
     def _nothing_compiles(self) -> bool:
-        return nothing_compiles(self._runner, self._module(self._ready.ptx_version))
+        module = Module.named(self._target, self._ready.ptx_version)
+        return nothing_compiles(self._runner, module)
 
     def _failure(
         self, batch: Batch, image: NDArray[np.uint8], number: int, failure: Failure
@@ -420,7 +422,8 @@ class ProgramRounds(Rounds):
             return
         index, its = int(differ[0]), job.against.device
         image, own = launch.images[index], actual[index].copy()
-        expected = execute(launch.batch.program, image[None], target=ready.target).images[0]
+        target = launch.compiled.oracle_target
+        expected = execute(launch.batch.program, image[None], target=target).images[0]
         agrees = "agrees" if np.array_equal(own, expected) else "does not agree"
         bucket = Bucket.of(Kind.FLAKY, f"{min(its, name)} and {max(its, name)} disagree")
         seen_in = Attempt(kind=Kind.FLAKY, actual=own[None], expected=expected, failed=1)

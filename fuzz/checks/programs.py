@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from fuzz.checks.idle import IdleTime, Odd
 from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Work
+from fuzz.compilers.members import not_read
 from fuzz.kinds import KINDS
 from fuzz.runner import (
     BeatingRunner,
@@ -38,7 +39,7 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.program import undefined
+from oracle.program.definedness import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork, fresh_runner
@@ -49,6 +50,7 @@ from strategies.rounds import (
     EPOCH,
     Coverage,
     ProgramCoverage,
+    group_target,
     images_per_program,
     round_focuses,
     selected_forms,
@@ -231,10 +233,16 @@ class Programs:
         """Return what runs programs and examines findings on a runner."""
         versions = drawn_versions(ready)
         # What is not drawn by rounds is written in the version that has all their forms.
-        ready = replace(ready, ptx_version=versions.every[-1])
-        forms = selected_forms(self.selection, target=ready.target, version=versions.every[-1])
+        newest, target, unread = versions.every[-1], ready.target, ""
+        ready = replace(ready, ptx_version=newest)
+        selected = partial(selected_forms, self.selection, target=target, version=newest)
+        forms = selected(groups=bool(ready.groups))
+        groups, assembler = group_target(forms, target), ready.choice.assembler
+        if groups and assembler is not None and assembler.newest(groups, groups) is None:
+            forms, groups, unread = selected(), "", not_read(assembler, groups)
         loosely = [
-            without_figures(forms, ready.oracle_target, f"the compiler of CUDA {ready.release}")
+            without_figures(forms, ready.oracle_target, f"the compiler of CUDA {ready.release}"),
+            unread,
         ]
         unjudged = unjudged_forms(self.selection, target=ready.target, version=ready.ptx_version)
         if ready.choice.model is not None and unjudged:
@@ -245,8 +253,9 @@ class Programs:
                 "them, so that any result that the ISA permits counts as right",
             )
         facts = protocol.Facts(
-            target=ready.target,
-            ptx_version=versions.every[-1],
+            target=target,
+            groups=groups,
+            ptx_version=newest,
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
@@ -255,8 +264,7 @@ class Programs:
         idle = IdleTime(ready, heartbeat, compares=self.reference, screening=self.screening)
         stack.callback(idle.close)
         rounds = FreshRounds(
-            ready, versions=versions, seed=self.seed, selection=self.selection,
-            heartbeat=heartbeat, idle=idle,
+            ready, versions=versions, seed=self.seed, forms=forms, heartbeat=heartbeat, idle=idle,
         )  # fmt: skip
 
         @cache
@@ -284,11 +292,16 @@ class Programs:
 
     def plan(self, facts: protocol.Facts) -> protocol.Plan:
         choice = self.choice
-        forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
+        forms = selected_forms(
+            self.selection, target=facts.target, version=facts.ptx_version,
+            groups=bool(facts.groups),
+        )  # fmt: skip
 
         def round_of(number: int, known: Coverage) -> protocol.RoundPlan:
             reached = cast(ProgramCoverage, known)
-            focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
+            focuses = round_focuses(
+                forms, target=facts.target, seed=self.seed, number=number, reached=reached
+            )
             own = _ON_A_GPU if choice.name == "cuda" else images_per_program(number)
             count = self.images or own
             work = Work(focuses=tuple(focuses), count=count)
@@ -305,7 +318,7 @@ class Programs:
         return protocol.Plan(
             words=protocol.CheckWords(
                 subject=", with ".join(filter(None, (facts.device, choice.options))),
-                where=f"{facts.target} · PTX ISA {facts.versions}",
+                where=facts.where,
                 case="image",
                 agreement="every image that was compared is what the oracle says",
                 nothing_compared="no program ran to its end",
@@ -342,6 +355,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
+            "second target": facts.groups or None,
             **facts.version_options,
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,

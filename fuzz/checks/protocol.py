@@ -98,12 +98,19 @@ class Facts:
     """What a worker says of what it has opened."""
 
     target: str  # value of `.target`; where rounds go over several, that of the first
+    groups: str = ""  # that of programs of forms that it lacks; empty: there are none
     ptx_version: str  # of the modules; if rounds draw it, the newest
     drawn: PtxVersions | None = None  # what rounds draw `.version` from; None: all have the one
     version: str  # of the runner
     device: str  # names what is judged, in one line
     left_out: tuple[str, ...] = ()  # sentences about what was asked for and cannot be
     members: tuple[str, ...] = ()  # names of what is compared with each other, if several are
+
+    @property
+    def where(self) -> str:
+        """What modules are written for, in words."""
+        targets = " and ".join(filter(None, (self.target, self.groups)))
+        return f"{targets} · PTX ISA {self.versions}"
 
     @property
     def versions(self) -> PtxVersions:

@@ -91,7 +91,7 @@ class Rounds(ABC):
         drawn = self._drawn(job)
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, self._cases)
-        built = self._built((one.entry, one.version, one.program) for one in batches)
+        built = self._built((one.entry, one.module, one.program) for one in batches)
         if any(one.entry not in built or self._cases(one, built[one.entry]) < self._cases(one)
                for one in batches):  # fmt: skip
             # Some have fewer cases than was thought: others have their turn.
@@ -130,21 +130,18 @@ class Rounds(ABC):
             # any other fault of warpfuzz, and the campaign goes on without this round, and says so.
             raise RuntimeError(f"a program could not be drawn: {error}") from error
 
-    def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
-        """Compile programs, each with entry and version; those of a version in one module."""
-        modules: dict[str, dict[str, Program]] = {}
-        for entry, version, program in programs:
+    def _built(self, programs: Iterable[tuple[str, Module, Program]]) -> Mapping[str, Built]:
+        """Compile programs, each with entry and header; those of a header in one module."""
+        modules: dict[Module, dict[str, Program]] = {}
+        for entry, module, program in programs:
             if all(one.says(program) for one in self._toolchains if one.writes_ptx):
-                modules.setdefault(version, {})[entry] = program
-        emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
+                modules.setdefault(module, {})[entry] = program
+        emitted = [emit_all(some, module=of) for of, some in modules.items()]
         self._heartbeat.enter(Stage.COMPILE)
         return {one.entry: made for made in self._build(emitted) for one in made.module.kernels}
 
-    def _module(self, version: str) -> Module:
-        return Module.named(self._target, version)
-
     def _emitted(self, batch: Batch, entry: str = "kernel") -> KernelModule:
-        return emit(batch.program, module=self._module(batch.version), entry=entry)
+        return emit(batch.program, module=batch.module, entry=entry)
 
     def _by_itself(
         self, runner: Runner, batch: Batch, image: NDArray[np.uint8], built: Built | None
@@ -156,7 +153,7 @@ class Rounds(ABC):
         if alone.kind is None and len(programs) > 1:
             # It has the name that it has by itself, and is the only kernel that is launched.
             named = {"kernel" if name == batch.entry else name: programs[name] for name in programs}
-            module = emit_all(named, module=self._module(batch.version))
+            module = emit_all(named, module=batch.module)
             there = replace(subject, module=replace(module, kernels=(module.kernel("kernel"),)))
             tried = attempt(runner, there)
             if tried.failure is None and tried.kind is not None:

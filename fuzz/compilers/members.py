@@ -12,7 +12,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, Self, cast
+from typing import Protocol, Self, TypeAlias, cast
 
 import msgspec
 
@@ -46,6 +46,7 @@ from runners.variants import PLAIN, Variant
 from strategies.draws import PtxVersions, derived_seed, draw, only_version, versions_up_to
 from strategies.features import FEATURES, Feature, Focus
 from strategies.programs import programs
+from strategies.rounds import GROUP_TARGETS
 
 NOWHERE = "ptxas"  # name of the runner that runs nothing: compilers alone
 COMPILE_SECONDS = 60.0  # time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)
@@ -230,6 +231,14 @@ class RunPlace:
     architecture: str  # whose machine code is made
     drawn: bool = False
     """Whether nobody asked for a version, so that rounds draw it from what members read."""
+    groups: str = ""  # as `OpenRunner` has it
+
+    def architecture_of(self, target: str) -> str:
+        """Return whose machine code is made of modules of a target; InfrastructureError: none."""
+        architecture = self.device.architecture(target)
+        if isinstance(architecture, protocol.Failure):
+            raise InfrastructureError(f"{architecture}")
+        return architecture
 
     def check_runs(self, compiled: protocol.Compiled) -> None:
         """Raise UsageError if the device cannot show what a compiler made of a module."""
@@ -250,17 +259,23 @@ def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
         if choice.name == NOWHERE:
             device, found = cast(Device, NoDevice()), None
             target = choice.target or DEFAULT_TARGET
+            groups = "" if choice.target else GROUP_TARGETS.get(target, "")
             ptx_version = version_for(choice.ptx_version, target)
         else:
             found = stack.enter_context(opened(choice))
             device, target, ptx_version = device_of(found), found.target, found.ptx_version
+            groups = found.groups
         architecture = device.architecture(target)
         if isinstance(architecture, protocol.Failure):
             raise InfrastructureError(f"{architecture}")
         yield RunPlace(
             device=device, opened=found, target=target, ptx_version=ptx_version,
-            architecture=architecture, drawn=choice.ptx_version is None,
+            architecture=architecture, drawn=choice.ptx_version is None, groups=groups,
         )  # fmt: skip
+
+
+Newest: TypeAlias = Mapping[tuple[Member, str], PtxVersion]
+"""The newest PTX ISA version that a member reads in modules of a `.target`, where it reads any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,7 +287,9 @@ class Fitting:
     versions: PtxVersions
     """PTX ISA versions that rounds draw from: those that some member reads (or all), and most
     often one that all of them do."""
-    newest: Mapping[Member, PtxVersion]  # the newest that each member reads
+    newest: Newest
+    groups: str = ""  # second `.target` (`GROUP_TARGETS`), if some member knows it (or all)
+    without_groups: tuple[str, ...] = ()  # sentences about members that do not
 
 
 def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = False) -> Fitting:
@@ -283,7 +300,6 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
     """
     fit: dict[Member, PtxVersion] = {}
     skipped: dict[str, None] = {}
-    asked = place.ptx_version
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
         toolchain = member.toolchain
@@ -294,12 +310,10 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
             )
         elif refused:
             skipped[f"{toolchain.named}: {refused}; choose another --variant"] = None
-        elif place.drawn and (newest := member.newest(place)) is not None:
+        elif (newest := _newest(member, place)) is not None:
             fit[member] = newest
-        elif not place.drawn and toolchain.knows(place.target, asked, place.architecture):
-            fit[member] = parse_version(asked)
         else:
-            which = "any PTX ISA" if place.drawn else f"PTX ISA {asked}"
+            which = "any PTX ISA" if place.drawn else f"PTX ISA {place.ptx_version}"
             skipped[
                 f"{toolchain.named} does not know {place.target} with {which} on "
                 f"{place.architecture}; choose another --target or --ptx-version"
@@ -310,12 +324,40 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
     if lost:
         said = "; ".join(one for one in skipped if any(f"{name}: " in one for name in lost))
         raise UsageError(f"nobody compiles with {', '.join(sorted(lost))}: {said}")
-    versions = only_version(asked)
+    versions = only_version(place.ptx_version)
     if place.drawn:
         main = min(fit.values())
         most = main if read_by_all else max(fit.values())
         versions = versions_up_to(place.target, most, main=main)
-    return Fitting(members=tuple(fit), skipped=tuple(skipped), versions=versions, newest=fit)
+    unread: dict[str, None] = {}
+    known: dict[tuple[Member, str], PtxVersion] = {(one, place.target): fit[one] for one in fit}
+    if place.groups:
+        own = place.architecture_of(place.groups)
+        other = replace(place, target=place.groups, architecture=own)
+        for member in fit:
+            newest = None if member.toolchain.writes_ptx else _newest(member, other)
+            if newest is not None:
+                known[member, other.target] = newest
+            else:
+                unread[not_read(member.toolchain, other.target)] = None
+    enough = len(known) == 2 * len(fit) if read_by_all else len(known) > len(fit)
+    return Fitting(
+        members=tuple(fit), skipped=tuple(skipped), versions=versions, newest=known,
+        groups=place.groups if enough else "", without_groups=tuple(unread),
+    )  # fmt: skip
+
+
+def not_read(toolchain: Toolchain, target: str) -> str:
+    """Say that a compiler does not get programs for a second target."""
+    return f"programs for {target}: {toolchain.named} does not know it"
+
+
+def _newest(member: Member, place: RunPlace) -> PtxVersion | None:
+    """Return the newest PTX ISA version of a place's modules that a member reads; None: none."""
+    if place.drawn:
+        return member.newest(place)
+    known = member.toolchain.knows(place.target, place.ptx_version, place.architecture)
+    return parse_version(place.ptx_version) if known else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,11 +390,11 @@ class BuildMatrix:
         members: Sequence[Member],
         *,
         jobs: int,
-        newest: Mapping[Member, PtxVersion] | None = None,
+        newest: Newest | None = None,
     ) -> None:
         self.device = device
         self.members = tuple(members)
-        self._newest = newest or {}
+        self._newest = newest
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="compile")
         self._codes: dict[str, dict[str, str]] = {}
 
@@ -364,10 +406,12 @@ class BuildMatrix:
         for member in self.members:
             member.close()
 
-    def readers(self, version: str) -> tuple[Member, ...]:
-        """Return the members that read modules of a PTX ISA version."""
-        own = parse_version(version)
-        return tuple(one for one in self.members if own <= self._newest.get(one, own))
+    def readers(self, module: Module) -> tuple[Member, ...]:
+        """Return the members that read such modules."""
+        if self._newest is None:
+            return self.members
+        own = ((one, self._newest.get((one, module.target.name))) for one in self.members)
+        return tuple(one for one, newest in own if newest and module.version <= newest)
 
     def build(
         self, *modules: KernelModule, members: Sequence[Member] | None = None,
@@ -379,7 +423,7 @@ class BuildMatrix:
         """
         compile_with, started = self.device.compile_with, []
         for module in modules:
-            who = self.readers(module.version) if members is None else members
+            who = self.readers(module.header) if members is None else members
             futures = {one: self._pool.submit(compile_with, one.compiler, module) for one in who}
             started.append((module, futures))
         every = [future for _, futures in started for future in futures.values()]

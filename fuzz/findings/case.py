@@ -50,7 +50,8 @@ from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.models import Confidence, model_for, weakest
-from oracle.program.program import Program, check_defined, requirements, walk
+from oracle.program.definedness import check_defined
+from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
 from runners.assemblers.assembler import Assembler
 from runners.compilers import (
@@ -166,7 +167,7 @@ def case_of(
         evidence.bucket.identity,
         message,
         instructions=instructions_of(program),
-        target=opened.target,
+        target=subject.module.target,
         ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
         versions=made_by(),

@@ -26,7 +26,6 @@ from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
-from oracle.isa.targets import Module
 from oracle.program.operands import Buffer
 from oracle.program.program import Program, locate
 from runners.assemblers.judgements import Response
@@ -252,7 +251,7 @@ def smallest_kernel(
     """
     if other_kernels(subject) or subject.copies > 1 or kind.failure != WRONG_RESULT:
         return None
-    named = Module.named(subject.module.target, subject.module.version)
+    named = subject.module.header
     module = emit_single(subject.program, module=named)
 
     def tried(ptx: str) -> Attempt | None:

@@ -269,8 +269,8 @@ class FleetPool(WorkerPool):
 
     def _opened(self, actor: _Actor, facts: protocol.Facts) -> None:
         first = self._first = self._first or facts
-        mine = (facts.target, facts.versions, facts.members)
-        if mine != (first.target, first.versions, first.members):
+        mine = (facts.target, facts.groups, facts.versions, facts.members)
+        if mine != (first.target, first.groups, first.versions, first.members):
             message = (
                 f"{facts.device} would take part with {facts.target} and PTX ISA "
                 f"{facts.versions}, and the campaign is of {first.target} and "

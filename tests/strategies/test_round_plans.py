@@ -19,6 +19,7 @@ from strategies.features import Focus
 from strategies.programs import programs
 from strategies.rounds import (
     EPOCH,
+    GROUP_PROGRAMS,
     IMAGES,
     PROGRAMS,
     ProgramCoverage,
@@ -62,7 +63,9 @@ def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
                 target=TARGET,
                 version=VERSION,
                 key=round_key(seed, number),
-                focuses=round_focuses(SELECTED, seed=seed, number=number, reached=reached),
+                focuses=round_focuses(
+                    SELECTED, target=TARGET, seed=seed, number=number, reached=reached
+                ),
                 count=images_per_program(number),
             )
             assert list(again) == whole[number]
@@ -132,15 +135,79 @@ def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_f
     )
     for batch in batches:
         there = [one for one in DRAWN.every if is_available(batch.form, Module.named(TARGET, one))]
-        assert batch.version == (of_round if of_round in there else there[0])
-        module = Module.named(TARGET, batch.version)
-        assert all(is_available(form, module) for form in requirements(batch.program))
+        version = str(batch.module.version)
+        assert version == (of_round if of_round in there else there[0])
+        assert all(is_available(form, batch.module) for form in requirements(batch.program))
         # The same program as with that version alone.
         alone = round_batches(
-            forms, target=TARGET, version=batch.version, key=seed,
+            forms, target=TARGET, version=version, key=seed,
             focuses=[Focus(form=batch.form)] * len(focuses), count=8,
         )  # fmt: skip
         assert batch in list(alone)
+
+
+WITH_GROUPS = selected_forms(Selection(), target=TARGET, version="8.7", groups=True)
+
+
+def test_one_round_of_eight_ends_with_programs_of_warpgroups_and_all_others_stay_the_same() -> None:
+    own = selected_forms(Selection(), target=TARGET, version="8.7")
+    assert WITH_GROUPS[: len(own)] == own
+    assert not any(form.warps > 1 for form in own)
+    focuses = {
+        number: [
+            round_focuses(forms, target=TARGET, seed=7, number=number, reached=ProgramCoverage())
+            for forms in (own, WITH_GROUPS)
+        ]
+        for number in range(64)
+    }
+    with_groups = [number for number, (alone, both) in focuses.items() if len(both) > len(alone)]
+    assert 3 <= len(with_groups) <= 16
+    for alone, both in focuses.values():
+        assert both[: len(alone)] == alone
+    number = with_groups[0]
+    alone, both = (
+        list(
+            round_batches(
+                forms, target=TARGET, version=DRAWN, key=round_key(7, number), focuses=some, count=8
+            )
+        )
+        for forms, some in zip((own, WITH_GROUPS), focuses[number], strict=True)
+    )
+    assert both[: len(alone)] == alone
+    assert {batch.module.target.name for batch in alone} == {TARGET}
+    groups = both[len(alone) :]
+    assert len(groups) == GROUP_PROGRAMS
+    for batch in groups:
+        assert batch.program.warps == 4
+        assert batch.module.target.name == "sm_90a"
+        assert all(is_available(form, batch.module) for form in requirements(batch.program))
+
+
+def test_rounds_of_selected_warpgroup_forms_have_nothing_else() -> None:
+    only = Selection(pattern="wgmma*n8k*")
+    forms = selected_forms(only, target=TARGET, version="8.7", groups=True)
+    batches = list(round_batches(forms, target=TARGET, version="8.7", key=3, count=8))
+    assert len(batches) == PROGRAMS
+    assert {(batch.program.warps, batch.module.target.name) for batch in batches} == {(4, "sm_90a")}
+    with pytest.raises(UsageError, match="no matrix instruction of sm_90 "):
+        selected_forms(only, target=TARGET, version="8.7")
+
+
+def test_forms_with_a_kind_are_dealt_as_all_others_in_modules_of_their_own() -> None:
+    forms = selected_forms(Selection(), target="sm_120", version="8.7", groups=True)
+    found = [
+        batch
+        for number in range(3)
+        for batch in round_batches(
+            forms, target="sm_120", version="8.7", key=round_key(5, number), count=8
+        )
+    ]
+    of_kind = {bool(batch.form and batch.form.kind) for batch in found}
+    assert of_kind == {False, True}
+    for batch in found:
+        suffix = "a" if batch.form is not None and batch.form.kind else ""
+        assert batch.module.target.name == f"sm_120{suffix}"
+        assert all(is_available(form, batch.module) for form in requirements(batch.program))
 
 
 @pytest.mark.parametrize("key", range(2))
