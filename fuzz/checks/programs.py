@@ -40,7 +40,7 @@ from fuzz.runner import (
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import model_for
-from oracle.program.program import undefined
+from oracle.program.definedness import undefined
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork, fresh_runner
@@ -358,7 +358,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "target of programs of warpgroups": facts.groups or None,
+            "second target": facts.groups or None,
             **facts.version_options,
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,

@@ -50,7 +50,8 @@ from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.models import Confidence, model_for, weakest
-from oracle.program.program import Program, check_defined, requirements, walk
+from oracle.program.definedness import check_defined
+from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
 from runners.assemblers.assembler import Assembler
 from runners.compilers import (
