@@ -71,6 +71,7 @@ from oracle.program.steps import (
     product_of,
     stores_fragment,
 )
+from oracle.program.warpgroup import AsyncProduct
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
 from strategies.matrices import (
@@ -93,7 +94,8 @@ def culprit_of(
     """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         if program.warps > 1:
-            return wrong_multiplication(device, program, image)
+            found = _of_one_warp(device, program, image)
+            return found or wrong_multiplication(device, program, image)
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
             return found
@@ -108,6 +110,28 @@ def culprit_of(
     except WarpfuzzError:
         # An experiment cannot be written down, or not be asked of this runner: nothing is known.
         return None
+
+
+def _of_one_warp(
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
+) -> Culprit | None:
+    """Blame a step of a warpgroup's program that is wrong in a program of one warp, too."""
+    traced = trace(program, image, target=device.target)
+    for warp in range(program.warps):
+        seen = replace(traced, events=[_seen_by(warp, event) for event in traced.events])
+        if (found := _register_steps(device, program, seen)) is not None:
+            return found
+    return None
+
+
+def _seen_by(warp: int, event: Event) -> Event:
+    """Return an event with the registers of one warp, where all four have taken the step."""
+
+    def own(values: NDArray[Any]) -> NDArray[Any]:
+        return values[LANES * warp :][:LANES] if len(values) > LANES else values
+
+    inputs = {field: own(values) for field, values in event.inputs.items()}
+    return replace(event, inputs=inputs, result=None if event.result is None else own(event.result))
 
 
 def in_company(culprit: Culprit | None) -> bool:
@@ -259,7 +283,10 @@ def wrong_register_step(
     """Find out which step on registers is wrong by itself; None if all are right."""
     met: dict[tuple[Straight, tuple[Buffer, ...]], list[Event]] = {}
     for event in traced.events:
-        uses = event.step.uses
+        step, uses = event.step, event.step.uses
+        touches = step.bytes_read or step.bytes_written
+        if isinstance(step, AsyncProduct) or (program.warps > 1 and touches):
+            continue  # four warps take it
         # Of a fragment nobody knows in which lane an element of it stands.
         if uses and not any(use.is_fragment for use in uses):
             met.setdefault(_renamed(event.step, program), []).append(event)

@@ -15,7 +15,16 @@ from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Loop, PlainAccess, Step, plain_load, plain_store
+from oracle.program.steps import (
+    Barrier,
+    Copy,
+    Loop,
+    PlainAccess,
+    Step,
+    is_lane_code,
+    plain_load,
+    plain_store,
+)
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.emission import emit
 from runners.kernels import KernelModule
@@ -111,8 +120,13 @@ def sinks_reads(steps: list[Step]) -> bool:
     return any(not isinstance(steps[at + 1], PlainAccess) for at in places[:-1])
 
 
+def adds_wrong(steps: list[Step]) -> bool:
+    """Wrong sums, in programs of one warp as well."""
+    return any("add.u32" in str(one.fields) for one in steps if is_lane_code(one))
+
+
 def multiplies_wrong(steps: list[Step]) -> bool:
-    return True
+    return any(isinstance(one, AsyncProduct) for one in steps)
 
 
 class Defective:
@@ -136,7 +150,8 @@ class Defective:
         program = compiled.module.programs[compiled.module.kernel(entry).entry]
         came = execute(program, images, target="sm_90a").images.copy()
         if self.defect(flat(program.steps)):
-            names = [one.name for one in program.buffers if one.name.startswith("seen")] or ["od"]
+            names = [one.name for one in program.buffers if one.name.startswith("seen")]
+            names = names or ["od" if program.warps > 1 else program.buffers[-1].name]
             came[:, program.offset(names[0])] ^= 1
         return Ran(images=came, sms=np.zeros(len(images), np.uint32), seconds=0.0)
 
@@ -151,6 +166,7 @@ class Defective:
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (sinks_reads, READS, "wgmma.mma_async/behind scalar code that reads its d"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
+    (adds_wrong, TWINS, "add.u32"),
 ])  # fmt: skip
 def test_a_program_is_named_by_what_it_is_right_without(
     defect: Callable[[list[Step]], bool], wrong: Program, named: str
@@ -160,7 +176,7 @@ def test_a_program_is_named_by_what_it_is_right_without(
     found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
     assert found is not None
     assert key_of(found) == named
-    if defect is not multiplies_wrong and wrong is TWINS and defect is not forgets_a_wait:
+    if defect in (merges_twins, overwrites_a):
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
 
 
