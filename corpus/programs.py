@@ -27,6 +27,7 @@ from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
+    OneWarp,
     Op,
     PlainAccess,
     Step,
@@ -210,7 +211,7 @@ def _add_all() -> None:
         made = partial(_scalar, action, names)
         _KINDS["step"][_named(action)] = made, told, ("constant", "bits")
     steps: Sequence[type[Any]] = (
-        Elementwise, LaneCode, Copy, Barrier, WarpgroupSync, Branch, Loop
+        Elementwise, LaneCode, Copy, Barrier, WarpgroupSync, Branch, Loop, OneWarp
     )  # fmt: skip
     statements: Sequence[type[Any]] = (Assign, If, Repeat, Leave)
     for word, kinds in (("step", steps), ("statement", statements)):

@@ -18,7 +18,8 @@ from fuzz.kinds import KINDS
 from fuzz.reducer import OutOfTimeError
 from oracle.errors import UsageError
 from oracle.isa.targets import Module
-from oracle.program.program import Program, undefined
+from oracle.program.definedness import undefined
+from oracle.program.program import Program
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Runner

@@ -123,6 +123,7 @@ class Has:
     BARRIER = _step("barrier")
     BRANCH = _step("branch")
     LOOP = _step("loop")
+    ONE_WARP = _step("steps of one warp of a warpgroup", opaque=False, operand="scale-d")
 
     ONE_MULTIPLICATION = _program("one multiplication")
     D_AS_C = _program("d used as c")
@@ -231,6 +232,8 @@ OF_CODE = frozenset({Has.LANES_ALONE, *(one for one in _ROWS if one.dimension no
 """Features that programs of code of lanes alone are asked for."""
 OF_LANES = frozenset(one for one in _ROWS if one.opaque is False)
 OF_OPERANDS = frozenset(one for one in _ROWS if one.operand)
+OF_GROUPS = frozenset(one for one in _ROWS if one.operand == "scale-d")
+"""Features of programs of a warpgroup."""
 
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
@@ -314,6 +317,8 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT
         case Loop(count=count):
             yield from (Has.LOOP, Has.LOOP_WORD if isinstance(count, Word) else Has.LOOP_CONSTANT)
+        case ops.OneWarp():
+            yield Has.ONE_WARP
         case _:
             assert_never(step)
     nested = any(inner.blocks for inside in step.blocks.values() for inner in inside)

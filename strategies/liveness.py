@@ -6,7 +6,7 @@ from collections import Counter
 
 from oracle.program import steps as ops
 from oracle.program.operands import Register, Word
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.steps import Branch, Loop, OneWarp, Step
 
 _Values = tuple[dict[Register, int], Counter[tuple[str, tuple[Register, ...]]]]
 """The multiplications before the value in each register, one after the other, and how often
@@ -37,6 +37,8 @@ def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
                 case Branch():
                     then = dict(values[0]), Counter(values[1])
                     values = block(step.then, then, follow(step.otherwise, values))
+                case OneWarp():
+                    values = follow(step.body, values)
                 case Loop():
                     turns = step.count.mask if isinstance(step.count, Word) else step.count
                     for _ in range(min(2, turns)):
@@ -75,6 +77,8 @@ def most_live(steps: tuple[Step, ...]) -> tuple[int, int]:
             match step:
                 case Branch():
                     after = needed(step.then, after) | needed(step.otherwise, after)
+                case OneWarp():
+                    after = needed(step.body, after)
                 case Loop():
                     after |= needed(step.body, after | needed(step.body, after))
                 case _:

@@ -36,9 +36,9 @@ from runners.faults import CATALOGUE, Fault
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
-TARGET = "sm_100a"
-"""Target of the bench where none is given: it has every form that is multiplied or read by
-ldmatrix (9.7.14.5.15, Target ISA Notes)."""
+TARGET, VERSION = "sm_120a", "9.1"
+"""Target and PTX ISA version of the bench where no target is given: they have every form that one
+warp multiplies or reads by ldmatrix (9.7.14.5.14, .15 and .6.3, Target ISA Notes)."""
 _LINES_TARGETS = ("sm_90", TARGET)
 """Targets of campaigns where none is given: the first has figures for all of mma.sync, and what it
 lacks the second has. Each fault is planted in the first that can show it."""
@@ -72,8 +72,9 @@ def list_faults(options: Bench | Faults) -> bool:
 
 
 def _module(options: Bench) -> tuple[str, str]:
+    own = None if options.target else VERSION
     target = options.target or TARGET
-    return target, version_for(options.ptx_version, target)
+    return target, version_for(options.ptx_version or own, target)
 
 
 @contextmanager
@@ -184,8 +185,8 @@ def _search_lines(options: Bench) -> bool:
     begun = time.perf_counter()
     known = load_known()
     tasks: dict[str, LinesTask] = {}
+    _, version = _module(options)
     for target in [options.target] if options.target else _LINES_TARGETS:
-        version = version_for(options.ptx_version, options.target or TARGET)
         for fault, reason in chosen(options.only, target=target, version=version):
             choice = RunnerChoice(
                 name="sim", target=target, ptx_version=version, faults=(fault.name,)

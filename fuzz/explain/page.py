@@ -36,18 +36,20 @@ from fuzz.findings.families import Asked, asked_of, who_has
 from fuzz.findings.verdicts import Difference
 from fuzz.kinds import KINDS, described, is_provisional, sentence
 from fuzz.output import counted, typed
+from oracle.arithmetic.scaled import scale_value
+from oracle.execution.chosen import scale_places
 from oracle.execution.tracing import Link, TermSum, operands_of, sums_of
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.lane_code import Assign, row_of
-from oracle.program.steps import multiplies
+from oracle.program.steps import Product, multiplies
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
 _ROWS = 16  # differing elements that are listed, and products of a sum
 _SUMS = 4  # sums of a multiplication that are listed: of a chain of f64 there are 16
 _MESSAGE = 12  # lines of a message that are shown, each once
 _SAID = 3  # sentences of the ISA about one matrix instruction
-_PLAIN = str.maketrans("", "", "`_")  # marks of Markdown in sentences of the ISA
+_MARKS = re.compile(r"`|\b_|_\b")  # of Markdown, in sentences of the ISA
 _BRANCH = (
     f"bra ({ISA}, 9.7.12.3), of which branches and loops are made: “Branch to a target and "
     "continue execution there.” Lanes whose guard predicate is false go on behind it."
@@ -204,7 +206,7 @@ def _said(way: ValueWay) -> Iterator[str]:
             if not quotes:
                 texts[f"{form.mnemonic}: {ISA}, {of_isa.section}."] = None
             for section, some in groupby(quotes, lambda quote: quote[0]):
-                text = " ".join(f"“{quote.translate(_PLAIN)}”" for _, quote in some)
+                text = " ".join(f"“{_MARKS.sub('', quote)}”" for _, quote in some)
                 texts[f"{form.mnemonic} ({ISA}, {section}): {text}"] = None
     yield from texts
 
@@ -230,6 +232,8 @@ def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]
     given = operands_of(link.event, at)
     place = f"[{given.row}, {given.column}]"
     yield Heading(f"How D{place} is summed: {form.opcode}")
+    if form.is_scaled:
+        yield _of_scales(step, given.row, given.column)
     sums = list(sums_of(form, given, d, facts.trace.model))
     for index, one in enumerate(sums[:_SUMS], start=1):
         yield from _sum(form, one, f"Addition {index} of {len(sums)}: products")
@@ -242,6 +246,21 @@ def _terms(facts: ValueFacts, link: Link, shown_: Difference) -> Iterator[Block]
     clamped = ", clamped to the range of .s32 (.satfinite)" if form.satfinite else ""
     last = "" if sums[0].adds else ", added by an instruction of its own"
     yield f"C{place} = {c}{last}, and D{place} = {made}{clamped}."
+
+
+def _of_scales(step: Product, row: int, column: int) -> str:
+    """Say which lanes and bytes have the scales of a row of A and a column of B."""
+    form, places = step.form, list[str]()
+    for operand, at in (("a", row), ("b", column)):
+        lanes, first = scale_places(form, operand, step.selector or 0)
+        bytes_ = spans(range(first, first + form.scales))
+        places.append(f"byte{'s' * (form.scales > 1)} {bytes_} of lane {lanes[at]}")
+    verb, those = ("are", "those") if form.scales > 1 else ("is", "that")
+    return (
+        f"The scale{'s' * (form.scales > 1)} of row {row} of A {verb} {places[0]}, {those} of "
+        f"column {column} of B {verb} {places[1]}, each for {form.shape.k // form.scales} "
+        "neighbours along K (9.7.14.3)."
+    )
 
 
 def _sum(form: Form, one: TermSum, words: str) -> Iterator[Block]:
@@ -271,9 +290,16 @@ def _sum(form: Form, one: TermSum, words: str) -> Iterator[Block]:
             row.append(number(term.value) if a.is_float else str(term.value))
         if with_unit:
             row.append(f"{term.units:.0f}" if term.units is not None else "")
+        if term.scales is not None:
+            row[3:3] = [
+                f"{hexadecimal(bits, 8)} {number(scale_value(bits, form.texts['stype']))}"
+                for bits in term.scales
+            ]
         rows.append(row)
     if rows:
-        head = ["k", "A", "B", *["A x B"] * with_value, *["units"] * with_unit]
+        of_scales = ["scale of A", "scale of B"] if form.is_scaled else []
+        product = "product" if of_scales else "A x B"
+        head = ["k", "A", "B", *of_scales, *[product] * with_value, *["units"] * with_unit]
         yield FactTable(rows, head=head)
         yield from _left_out(len(kept) - len(rows))
     text = f"The sum is {after}"

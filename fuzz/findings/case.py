@@ -50,7 +50,8 @@ from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target, parse_version
 from oracle.models import Confidence, model_for, weakest
-from oracle.program.program import Program, check_defined, requirements, walk
+from oracle.program.definedness import check_defined
+from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
 from runners.assemblers.assembler import Assembler
 from runners.compilers import (
@@ -105,7 +106,7 @@ def named_after(evidence: Evidence, culprit: Culprit | None, *, builds: str = ""
     if culprit is None or culprit.instructions == (CODE,):
         return evidence
     bucket = bucket_of_culprit(evidence.kind, culprit, builds)
-    return replace(evidence, bucket=bucket, culprit=words_of(culprit))
+    return replace(evidence, bucket=bucket, culprit=culprit.which or words_of(culprit))
 
 
 def _results(attempts: Iterable[Attempt]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:

@@ -423,7 +423,7 @@ class Bench(Options, words="bench", runs="bench:bench"):
         "Only draw programs, and count which features they cover; exit code 1 if any is missing."
     )
     programs: int = option("How many programs --coverage draws.", type=COUNT, default=15_000)
-    target: str | None = shared("target", "GPU architecture.  [default: sm_100a]")
+    target: str | None = shared("target", "GPU architecture.  [default: sm_120a]")
     ptx_version: str | None = shared("chosen_version")
 
 

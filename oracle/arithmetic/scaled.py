@@ -51,11 +51,35 @@ def decoded_scales(patterns: NDArray[np.uint8], name: str) -> Scales:
     return Scales(significands[patterns], exponents[patterns])
 
 
+def scale_value(pattern: int, name: str) -> float:
+    """Return the number that a pattern of a format of scales stands for."""
+    found = decoded_scales(np.array([pattern], np.uint8), name)
+    return float(np.ldexp(found.significands.astype(np.float64), found.exponents)[0])
+
+
 def element_exponents(bits: Array, fmt: Format) -> NDArray[np.int32]:
     """Return exponents of elements; of a subnormal one its format's least."""
     field = (bits.astype(np.int32) & fmt.magnitude) >> (fmt.fraction_bits + fmt.ignored_bits)
     exponents: NDArray[np.int32] = np.maximum(field, 1) - np.int32(fmt.bias)
     return exponents
+
+
+def _numbers(bits: Array, fmt: Format) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = unpacked(bits, fmt.name).view(np.float16).astype(np.float64)
+    return numbers
+
+
+def exact_products(
+    a: Array, b: Array, scales: tuple[Array, Array], scale_type: str, types: tuple[Format, Format]
+) -> NDArray[np.float64]:
+    """Return the products of a row and a column, patterns (k,), with their scales, uint8 (s,)."""
+    block = np.arange(len(a)) * len(scales[0]) // len(a)
+    x, y = (_numbers(bits, fmt) for bits, fmt in zip((a, b), types, strict=True))
+    of_a, of_b = (decoded_scales(one[block], scale_type) for one in scales)
+    # Of 24 bits at most, so that doubles hold them.
+    product = x * y * of_a.significands * of_b.significands
+    exact: NDArray[np.float64] = np.ldexp(product, of_a.exponents + of_b.exponents)
+    return exact
 
 
 def scaled_product(
@@ -70,10 +94,7 @@ def scaled_product(
     # Tiles last: k, rows, columns and tiles of what follows.
     left, right = (FORMATS[name] for name in rule.types.split(".")[1:3])
     a, b = a.T[:, :, None], b.transpose(1, 2, 0)[:, None]
-    x, y = (
-        unpacked(bits, fmt.name).view(np.float16).astype(np.float64)
-        for bits, fmt in ((a, left), (b, right))
-    )
+    x, y = _numbers(a, left), _numbers(b, right)
     ex, ey = element_exponents(a, left), element_exponents(b, right)
     of_a = decoded_scales(scales[0].T[:, :, None], scale_type)
     of_b = decoded_scales(scales[1].transpose(1, 2, 0)[:, None], scale_type)

@@ -17,12 +17,12 @@ from oracle.execution.execution import Planes, Warps, has_figures, packed, run, 
 from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import Model, model_for
+from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, may_be_open
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import (
     Program,
-    check_defined,
     check_images,
     different,
     locate,
@@ -284,7 +284,7 @@ class BoundedWarps(Warps):
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
         """Return what lanes compute: unknown where they read what is not exact; note open bits."""
         if source is None:
-            none = np.zeros((self.count, self.program.threads, 0), np.uint32)
+            none = np.zeros((self.count, self.threads, 0), np.uint32)
             source = _exactly(none, np.uint32)
         bits, unknown = self.lanes_of(step, source)
         inexact = (source["tag"] != EXACT).any(axis=-1)

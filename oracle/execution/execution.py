@@ -29,10 +29,11 @@ from oracle.isa.forms import LANES
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
+from oracle.program.definedness import check_defined
 from oracle.program.lane_code import LaneCode, run_lanes
 from oracle.program.operands import Fragment, Place, Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar, apply
-from oracle.program.program import Program, check_defined, check_images, position, requirements
+from oracle.program.program import Program, check_images, position, requirements
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -40,6 +41,7 @@ from oracle.program.steps import (
     Copy,
     Loop,
     MatrixAccess,
+    OneWarp,
     PlainAccess,
     Product,
     RowAccess,
@@ -87,6 +89,7 @@ class Warps:
     def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
         self.program = program
         self.model = model
+        self.threads = program.threads  # that take a step on one image
         self.memory: dict[str, Planes] = {
             "global": {"bits": images},
             "shared": {"bits": np.zeros((len(images), program.shared_bytes), dtype=np.uint8)},
@@ -152,7 +155,7 @@ class Warps:
     def set_registers(self, step: Scalar) -> Planes:
         low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
         number = [low] if step.bits == 32 else [low, high]
-        shape = self.count, self.program.threads, 1
+        shape = self.count, self.threads, 1
         return {"bits": np.tile(np.array(number * step.count, np.uint32), shape)}
 
     def load(self, step: MatrixAccess) -> Planes:
@@ -184,11 +187,11 @@ class Warps:
         d = multiply_lanes(
             step.form, left, right, addend, model=self.model, metadata=metadata, scaling=scaling
         )
-        return {"bits": d.reshape(self.count, self.program.threads, -1)}
+        return {"bits": d.reshape(self.count, self.threads, -1)}
 
     def by_warp(self, planes: Planes) -> Planes:
         """Return registers of threads, (count, threads, words), as those of single warps."""
-        if self.program.warps == 1:
+        if self.threads == LANES:
             return planes
         return {name: one.reshape(-1, LANES, one.shape[-1]) for name, one in planes.items()}
 
@@ -201,7 +204,7 @@ class Warps:
     ) -> NDArray[np.uint32]:
         """Return registers of D, (count, 128, words), of those that are read, in their order."""
         of = {use.field: words for use, words in zip(step.reads, given, strict=True)}
-        form, shape = step.form, (self.count, self.program.threads, step.form.words("d"))
+        form, shape = step.form, (self.count, self.threads, step.form.words("d"))
         d, scale = of.get("d"), 0 if step.scale_d == 0 else 1
         d = np.zeros(shape, np.uint32) if d is None else d
         matrices = {name: self.tile(step, name, plane) for name in step.tiles}
@@ -234,9 +237,8 @@ class Warps:
     def load_rows(self, step: RowAccess) -> Planes:
         memory, rows = self.rows(step)
         found = {plane: layouts.load_rows(step.form, memory[plane], rows) for plane in self.PLANES}
-        if self.program.warps == 1:
-            return found
-        return {plane: np.tile(words, (1, self.program.warps, 1)) for plane, words in found.items()}
+        warps = self.threads // LANES
+        return {plane: np.tile(words, (1, warps, 1)) for plane, words in found.items()}
 
     def store_rows(self, step: RowAccess, registers: Planes) -> None:
         memory, rows = self.rows(step)
@@ -255,7 +257,7 @@ class Warps:
             plane: np.array(memory[plane][:, offset : offset + step.size], order="C")
             .view("<u4")
             .astype(np.uint32, copy=False)
-            .reshape(self.count, self.program.threads, use.holds.words)
+            .reshape(self.count, self.threads, use.holds.words)
             for plane in self.PLANES
         }
 
@@ -279,7 +281,7 @@ class Warps:
         self, step: LaneCode, source: Planes | None
     ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
         """Return what threads compute, (count, threads, words), and which results are open."""
-        count, threads = self.count, self.program.threads
+        count, threads = self.count, self.threads
         words = np.zeros((count, threads, 0), np.uint32) if source is None else source["bits"]
         bits, unknown = run_lanes(step, self.by_warp({"bits": words})["bits"])
         return bits.reshape(count, threads, -1), unknown.reshape(count, threads)
@@ -306,7 +308,7 @@ class Warps:
 
     def part(self, mask: NDArray[np.bool_]) -> Warps:
         warps = object.__new__(type(self))
-        warps.program, warps.model = self.program, self.model
+        warps.program, warps.model, warps.threads = self.program, self.model, self.threads
         warps.memory = {space: _part(planes, mask) for space, planes in self.memory.items()}
         values = {id(value): value for value, _ in self.cells.values()}
         parts = {key: replace(v, planes=_part(v.planes, mask)) for key, v in values.items()}
@@ -428,6 +430,10 @@ def run(steps: tuple[Step, ...], warps: Warps, take: Taking = Warps.take) -> Non
                     continue
                 for iteration in range(int(numbers.max(initial=0))):
                     _where(numbers > iteration, warps, step.body, (), take)
+            case OneWarp():
+                warps.threads = LANES
+                run(step.body, warps, take)
+                warps.threads = warps.program.threads
             case step:
                 take(warps, step)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from operator import mul, ne
@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import own_scratch
 from oracle.arithmetic.dots import block_sums
 from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.scaled import exact_products
+from oracle.execution.chosen import scales_of
 from oracle.execution.execution import Warps, run
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
 from oracle.program import lane_code, steps
+from oracle.program.definedness import check_defined
 from oracle.program.lane_code import Mask, Repeat, Statement, Taken
 from oracle.program.operands import Place, Register, Use
-from oracle.program.program import Program, check_defined, check_images, position
+from oracle.program.program import Program, check_images, position
 from oracle.program.steps import Straight
 
 _NOBODY = -1
@@ -177,6 +180,8 @@ class Term:
     """The exact product; None of f64, where a double does not hold it."""
     units: float | None = None
     """The truncated product, in units of the sum; None where nothing is truncated."""
+    scales: tuple[int, int] | None = None
+    """Raw patterns of the scales of A and of B, which are in the product; None: it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +221,8 @@ class Operands:
     """The element of C, shape ()."""
     rows: Sequence[int]
     """The row of B that each meets."""
+    scales: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None = None
+    """Scales of the row of A and of the column of B, each (s,)."""
 
 
 def operands_of(event: Event, at: tuple[int, int]) -> Operands:
@@ -235,8 +242,16 @@ def operands_of(event: Event, at: tuple[int, int]) -> Operands:
         column_met = b[rows, column]
         if form.b_type.is_float:
             column_met = met(form, b[None], metadata, selector)[row][:, column]
+    scales = None
+    if form.is_scaled:
+        left, right = (event.inputs[name][None] for name in ("sa", "sb"))
+        chosen = getattr(event.step, "selector", None) or 0
+        of_a, of_b = scales_of(form, (left, right, chosen))
+        scales = of_a[0, row], of_b[0, :, column]
     c = np.asarray(c[row, column])
-    return Operands(row=row, column=column, a=a[row], b=column_met, c=c, rows=rows)
+    return Operands(
+        row=row, column=column, a=a[row], b=column_met, c=c, rows=rows, scales=scales
+    )  # fmt: skip
 
 
 def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermSum]:
@@ -263,7 +278,14 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
                 terms=[term(k)], before=before, adds=adds, addend=f64, after=after, total=f64
             )
             before, adds = after, "the sum so far"
-    elif form.is_scaled or model.scalar_for(form) is not None:
+    elif given.scales is not None:
+        types, blocks = (form.a_type, form.b_type), len(a_bits) // form.scales
+        exact = exact_products(given.a, given.b, given.scales, form.texts["stype"], types)
+        of_a, of_b = (one.repeat(blocks).tolist() for one in given.scales)
+        terms = map(term, count(), exact.tolist())
+        pairs = zip(terms, zip(of_a, of_b, strict=True), strict=False)
+        yield whole(terms=[replace(one, scales=pair) for one, pair in pairs])
+    elif model.scalar_for(form) is not None:
         yield whole(terms=[*map(term, range(len(a_bits)))])
     else:
         dot = model.dot_for(form)

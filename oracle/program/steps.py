@@ -463,11 +463,15 @@ def _nesting(steps: tuple[Step, ...]) -> int:
     return max(inside, default=0)
 
 
-def _check_steered(step: Branch | Loop, high: int) -> None:
+def _check_nesting(step: Branch | Loop | OneWarp) -> None:
     # Checked as each step is made, so that no step is ever nested deeper.
     nesting = max(1 + _nesting(steps) for steps in step.blocks.values())
     text = f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible"
     check(nesting <= MAX_NESTING, text)
+
+
+def _check_steered(step: Branch | Loop, high: int) -> None:
+    _check_nesting(step)
     value = step.uniform
     if isinstance(value, Word):
         check_range(value.mask, 0, high, f"mask of a word that steers a {step.action}")
@@ -529,6 +533,28 @@ class Loop(StepBase):
         return f"repeat {_uniform(self.count)} times"
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneWarp(StepBase):
+    """One warp of a warpgroup takes steps, as those of a program of one warp; the others go on."""
+
+    action: ClassVar[str] = "one_warp"
+
+    warp: int
+    body: tuple[Step, ...]
+    """Registers of theirs no other warp has, and no step of all four warps."""
+
+    def __post_init__(self) -> None:
+        check_range(self.warp, 0, WARPGROUP - 1, "warp that takes steps alone")
+        _check_nesting(self)
+
+    @property
+    def blocks(self) -> Mapping[str, tuple[Step, ...]]:
+        return {"body": self.body}
+
+    def __str__(self) -> str:
+        return f"warp {self.warp} alone"
+
+
 def _is(kind: type) -> Any:
     return lambda step: isinstance(step, kind)
 
@@ -551,7 +577,7 @@ Straight = (
 )  # fmt: skip
 """The steps that hold no other steps."""
 
-Step = Straight | Branch | Loop
+Step = Straight | Branch | Loop | OneWarp
 
 
 def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
@@ -571,20 +597,3 @@ def by_register(step: Step, use: Use) -> bool:
     """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
     own = step.sets is not None or step.address is not None
     return listed(use.name) or (use.written and own)
-
-
-def check_threads(step: Step, warps: int, spaces: Mapping[str, str]) -> None:
-    """Check that a step is one of as many warps as a program has; `spaces` are its buffers'."""
-    group, threads = warps > 1, warps * LANES
-    if isinstance(step, AsyncProduct | WarpgroupSync):
-        check(group, f"one warp cannot take {step}; give the program {WARPGROUP} warps")
-        for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
-            text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
-            check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
-    elif isinstance(step, PlainAccess):
-        text = f"{step.lanes} lanes of {threads} threads load; all have to"
-        check(step.lanes == threads or step.stores, text)
-        check_range(step.lanes, 1, threads, "lanes that access registers")
-    elif group and isinstance(step, Op):
-        text = f"{step.form.mnemonic} is not taken by the warps of a warpgroup here; leave it out"
-        check(not (step.form.opaque or step.stores), text)

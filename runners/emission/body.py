@@ -11,7 +11,7 @@ from math import gcd
 from typing import NamedTuple, assert_never
 
 from oracle.errors import UsageError
-from oracle.isa.forms import Format, replicated
+from oracle.isa.forms import LANES, Format, replicated
 from oracle.isa.lookup import ptx_operands, scale_ids
 from oracle.program.lane_code import (
     LANE,
@@ -34,6 +34,7 @@ from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
+    OneWarp,
     Op,
     PlainAccess,
     Product,
@@ -246,8 +247,17 @@ class Body:
                 for piece in pieces(self.program, step):
                     self._copy(piece)
             case Barrier():
-                whole = self.program.warps > 1
+                whole = self._threads > LANES
                 self.add("bar.sync 0" if whole else "bar.warp.sync 0xffffffff")
+            case OneWarp():
+                (end,), predicate = self.labels("DONE"), self.scratch("pred")
+                self.add(f"setp.ne.u32 {predicate}, {self.use('%warp')}, {step.warp}")
+                self.add(f"bra {end}", guard=f"@{predicate}")
+                group = self._threads, self._thread
+                self._threads, self._thread = LANES, "%lane"
+                self.write(step.body, f"{number}.body.")
+                self._threads, self._thread = group
+                self.label(end)
             case AsyncProduct():
                 multiplied(self, step, [*map(self._registers, step.uses)], self.program.offset)
             case WarpgroupSync():
@@ -261,7 +271,7 @@ class Body:
                 if step.otherwise:
                     self.add(f"bra {end}")
                     self.label(otherwise)
-                    self.write(step.otherwise, f"{number}.else.")
+                    self.write(step.otherwise, f"{number}.otherwise.")
                 self.label(end)
             case Loop():
                 again, end = self.labels("LOOP", "DONE")

@@ -17,6 +17,12 @@ SHARED_BYTES = 227 << 10
 """Most shared memory of a block of sm_90 (CUDA C++ Programming Guide, Technical Specifications per
 Compute Capability), in bytes, of which descriptors reach all."""
 
+_WARP = (
+    "    // as kernels say it, so that compilers know it to be the same in all lanes of a warp",
+    "    shr.u32 %warp, %thread, 5;",
+    "    shfl.sync.idx.b32 %warp, %warp, 0, 31, 0xffffffff;",
+)
+
 
 def group_kernel(program: Program, entry: str) -> Kernel:
     """Return the kernel of a program, a block for an image; UsageError: too much shared memory."""
@@ -45,12 +51,13 @@ def group_text(program: Program, kernel: Kernel) -> str:
         ),
         f".visible .entry {kernel.entry}(.param .u64 image)",
         "{",
-        "    .reg .b32 %lane, %thread, %block;",
+        "    .reg .b32 %lane, %thread, %warp, %block;",
         "    .reg .b64 %image_generic, %image, %shared, %shared_generic, %ahead;",
         *body.declarations(kernel, ""),
         "",
         "    mov.u32 %lane, %laneid;",
         "    mov.u32 %thread, %tid.x;",
+        *(_WARP if "%warp" in body.used else []),
         "    ld.param.u64 %image_generic, [image];",
         "    // each block works on an image of its own",
         "    mov.u32 %block, %ctaid.x;",

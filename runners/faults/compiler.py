@@ -1,5 +1,7 @@
 """Faults in the PTX text: bugs of a compiler, an assembler or a pass."""
 
+from functools import partial
+
 from runners.faults import group_rewriters as groups
 from runners.faults import rewriters as rw
 from runners.faults.rewriters import Fault
@@ -195,6 +197,32 @@ _CODE = (
            guilty=("s16x2", "u16x2")),
 )  # fmt: skip
 
+_scaled = partial(_text, guilty=("mma",))
+_SCALED, _NARROW = r"^mma.*\.block_scale", r"^mma.*\.kind::(?:mx)?f8f6f4.*"
+_SELECTED = r"^mma.*\.block_scale(?!.*::4X)"  # of 4X, byte-ids are 0
+
+_SCALES = (
+    _scaled("scales-exchanged", _SCALED, rw.operands_exchanged(-4, -2),
+            "mma with .block_scale takes scales of A for those of B, and of B for those of A"),
+    _scaled("scale-a-next-byte", _SELECTED, rw.number_moved(-3, 0, 4),
+            "mma with .block_scale takes scales of A from the byte of the next byte-id"),
+    _scaled("scale-b-next-byte", _SELECTED, rw.number_moved(-1, 0, 4),
+            "mma with .block_scale takes scales of B from the byte of the next byte-id"),
+    _scaled("scale-a-other-lanes", _SCALED, rw.number_moved(-3, 1, 2),
+            "mma with .block_scale takes scales of A from the lanes of the other thread-id"),
+    _scaled("scale-b-next-lane", _SCALED, rw.number_moved(-1, 1, 4),
+            "mma with .block_scale takes scales of B from the lane of the next thread-id"),
+    _scaled("scales-4x-as-2x", r"^mma.*::4X.*\.ue8m0$", rw.opcode_changed("4X", "2X"),
+            "mma with .scale_vec::4X has two scales for each row and column"),
+    *(_scaled(f"narrow-{one}-as-{other}", rf"{_NARROW}\.{one}",
+              rw.opcode_changed(rf"\.{one}\b", f".{other}"),
+              f"mma with .kind takes {one} for {other}")
+      for one, other in (("e3m2", "e2m3"), ("e2m3", "e3m2"), ("e4m3", "e5m2"))),
+    _scaled("narrow-types-exchanged", rf"{_NARROW}\.(e\dm\d)\.(?!\1)e\dm\d\.",
+            rw.opcode_changed(r"\.(e\dm\d)\.(e\dm\d)\.", r".\2.\1."),
+            "mma with .kind takes A for the type of B, and B for that of A"),
+)  # fmt: skip
+
 _GROUPS = r"^wgmma\.mma_async"
 _WITH_SIGNS = rf"{_GROUPS}.*\.f(?:16|32)\.\w+\.\w+$"
 _WARPGROUPS = (
@@ -219,6 +247,6 @@ _WARPGROUPS = (
 
 COMPILER_FAULTS: tuple[Fault, ...] = (
     *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_SHARED, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE, *_LANES,
-    *_CODE, *_MULTIPROCESSOR, *_WARPGROUPS,
+    *_CODE, *_MULTIPROCESSOR, *_SCALES, *_WARPGROUPS,
 )  # fmt: skip
 """Every fault that is planted by rewriting PTX."""

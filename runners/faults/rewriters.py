@@ -447,6 +447,20 @@ def registers_rotated(index: int) -> Edit:
     return _registers_changed(index, lambda given: (*given[1:], given[0]))
 
 
+def number_moved(index: int, place: int, bound: int) -> Edit:
+    """Take the next number, modulo a bound, in a vector of constants: byte-ids go by scales."""
+
+    def edit(statement: Statement) -> str | None:
+        given = [*statement.vector(index)]
+        if not given[place].isdigit():
+            return None
+        step = 2 if place == 0 and "mxf4" in statement.opcode else 1
+        given[place] = str((int(given[place]) + step) % bound)
+        return statement.with_vector(index, tuple(given)).text
+
+    return edit
+
+
 def vector_end_repeated(index: int) -> Edit:
     """Store the last but one register of a vector in the last one's place."""
     return _registers_changed(index, lambda given: (*given[:-1], given[-2]))

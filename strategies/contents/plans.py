@@ -24,6 +24,7 @@ from oracle.program.steps import (
     Branch,
     Copy,
     Loop,
+    OneWarp,
     Op,
     PlainAccess,
     Step,
@@ -115,19 +116,28 @@ def readings_of(program: Program) -> Readings:
         known = [lanes[one] for one in use.registers if one in lanes]
         return np.concatenate(known, axis=1) if len(known) == len(use.registers) else None
 
-    def matrices(form: Form, use: Use, operand: str = "") -> list[ValueSource | None]:
+    alone = {id(step) for one in walk(program.steps) if isinstance(one, OneWarp)
+             for step in walk(one.body)}  # fmt: skip
+
+    def warps(step: Step) -> int:
+        """Return how many warps take a step."""
+        return 1 if id(step) in alone else program.warps
+
+    def matrices(
+        form: Form, use: Use, operand: str = "", *, warps: int = 1
+    ) -> list[ValueSource | None]:
         provenance, operand = held(use), operand or use.field
         if provenance is None or (provenance < 0).any():
-            return [None] * form.groups
-        lines = provenance.ravel()[_gathered(form, operand)]
-        return [(_tile(form, operand), own) for own in lines]
+            return [None] * (form.groups * warps)
+        parts = provenance.reshape(warps, -1)[:, _gathered(form, operand)]
+        return [(_tile(form, operand), own) for lines in parts for own in lines]
 
     def multiply(step: AnyOp) -> None:
         form = step.form
         if form.opaque:
             operands = {use.field: [fragments.get(use.registers)] for use in step.reads}
         else:
-            operands = {use.field: matrices(form, use) for use in step.reads[:3]}
+            operands = {use.field: matrices(form, use, warps=warps(step)) for use in step.reads[:3]}
         for use in step.reads[3:]:
             words = held(use)
             if words is not None and use.field == "e":
@@ -178,12 +188,16 @@ def readings_of(program: Program) -> Readings:
             rows = read(step.memory.buffer, row_offsets(step))
             found.rows.append(rows[rows >= 0])
             # What is widened is no byte of the rows.
-            keep(step, None if is_packed(step.form) else rows.ravel()[moves(step.form)])
+            moved = np.tile(rows.ravel()[moves(step.form)], (warps(step), 1))
+            keep(step, None if is_packed(step.form) else moved)
         elif multiplies(step):
             multiply(step)
         else:
             before = held(step.reads[0])
-            keep(step, None if before is None else before.ravel()[moves(step.form, step.count)])
+            if before is not None:
+                before = before.reshape(warps(step), -1)[:, moves(step.form, step.count)]
+                before = before.reshape(-1, before.shape[-1])
+            keep(step, before)
 
     for step in walk(program.steps):
         match step:
@@ -219,7 +233,7 @@ def readings_of(program: Program) -> Readings:
                         found.words.append((start, step.uniform.mask))
             case AsyncProduct():
                 multiply_async(step)
-            case Barrier() | WarpgroupSync():
+            case Barrier() | WarpgroupSync() | OneWarp():
                 pass
             case _:
                 assert_never(step)

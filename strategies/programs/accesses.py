@@ -412,7 +412,9 @@ def load_registers(
         arena = builder.arena(hint, shared=shared)
     place = Place(buffer=arena.buffer, offset=holds.bits // 8 * dice.below(5))
     name = builder.name(hint)
-    step = plain_load(registers=name, count=holds.registers, bits=holds.bits, place=place)
+    step = plain_load(
+        registers=name, count=holds.registers, bits=holds.bits, place=place, lanes=builder.threads
+    )  # fmt: skip
     region = builder.block(arena, place.offset, step.size)
     builder.scope.access(reads=(region.span,))
     builder.add(step)
@@ -431,7 +433,7 @@ def store_registers(
     builder.lanes = few if builder.lanes is None else builder.lanes
     if builder.take(Has.STORE_BY_LANE):
         builder.lanes = min(builder.lanes, LANES - 1)
-    _store(builder, arena, value, start, builder.lanes if some else LANES)
+    _store(builder, arena, value, start, builder.lanes if some else builder.threads)
 
 
 def _store(builder: Builder, arena: Arena, value: LiveValue, start: int, lanes: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hypothesis.internal.conjecture.data import ConjectureData
 
-from oracle.isa.forms import Form, Format, Matrix
+from oracle.isa.forms import LANES, Form, Format, Matrix
 from oracle.isa.lookup import FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module, PtxVersion
 from oracle.layouts import Tile
@@ -81,8 +81,8 @@ def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
     groups: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         types: tuple[object, ...] = (form.a_type, form.b_type, form.c_type, form.d_type)
-        if kind := form.texts.get("kind"):  # of 25 pairs of narrow types
-            types = kind, form.d_type
+        if form.kind:  # of 25 pairs of narrow types
+            types = form.kind, form.d_type
         key = (*types, form.satfinite, form.op, form.rounding, form.operands)
         groups.setdefault(key, []).append(form)
     return tuple(map(tuple, groups.values()))
@@ -289,7 +289,8 @@ class Builder:
     """Grows one program: of the forms of `palette`, or of `everything` where nobody asks for forms.
 
     Integers are drawn from `data` without a strategy, in a seventh of the time. Whoever makes a
-    choice looks first at what is asked for, and ticks off what it did.
+    choice looks first at what is asked for, and ticks off what it did. A part of a program of a
+    warpgroup is drawn like a program of one warp, for one of the four or for all.
     """
 
     def __init__(
@@ -299,7 +300,12 @@ class Builder:
         everything: Palette,
         focus: Focus,
         module: Module,
+        *,
+        prefix: str = "",
+        threads: int = LANES,
     ) -> None:
+        self.threads = threads  # That take each step: those of a warp, or of a warpgroup
+        self._prefix = prefix  # Of all names
         self._data, self.palette, self.everything = data, palette, everything
         self.focus, self.module = focus, module
         self.scope = NameScope()
@@ -309,6 +315,7 @@ class Builder:
         self.asked = focus.features  # All features that were asked for
         self.single = False  # Whether the program is to have one multiplication
         self.plain_spaces = True  # Matrices lie in global memory unless it is asked otherwise
+        self.words: Arena | None = None  # Where words lie on which branches and loops depend
         self.lanes: int | None = None  # Lanes that store where not all do, once that is chosen
         self._names, self._arena_names = Counter[str](), Counter[str]()
         self.only_ptx = focus.shares_registers is not False  # Whether what only PTX says may stand
@@ -346,7 +353,7 @@ class Builder:
     def name(self, hint: str) -> str:
         """Return a name that no value has yet: the hint, and a number from the second on."""
         self._names[hint] += 1
-        return f"{hint}{self._names[hint] - 1 or ''}"
+        return f"{self._prefix}{hint}{self._names[hint] - 1 or ''}"
 
     def inside(self, scope: NameScope, part: Callable[[], None]) -> None:
         """Append a part to another scope."""
@@ -362,7 +369,7 @@ class Builder:
     def arena(self, hint: str, *, shared: bool = False) -> Arena:
         """Return a new buffer, named after what it is for."""
         self._arena_names[hint] += 1
-        name = f"{hint}{self._arena_names[hint] - 1 or ''}"
+        name = f"{self._prefix}{hint}{self._arena_names[hint] - 1 or ''}"
         buffer = ("s" if shared else "g") + name
         self.arenas.append(Arena(name=name, buffer=buffer, shared=shared))
         return self.arenas[-1]
@@ -416,7 +423,8 @@ class Builder:
                     back.append(Copy(source=near, destination=far, size=size))
         before = [*filled, Barrier()] if filled else []
         behind = [Barrier(), *back] if back else []
-        return Program(buffers=tuple(buffers), steps=(*before, *self.scope.steps, *behind))
+        steps, warps = (*before, *self.scope.steps, *behind), self.threads // LANES
+        return Program(buffers=tuple(buffers), steps=steps, warps=warps)
 
 
 Need = Callable[[Form], bool]  # Tells whether a form gives what another does not

@@ -98,7 +98,7 @@ def programs(focus: Focus, *, module: Module, forms: tuple[Form, ...]) -> Search
     # that the form of the focus, or every other one, does not exist.
     about = focus.form or next(iter(forms), None)
     if about is not None and about.warps > 1 and Has.LANES_ALONE not in focus.features:
-        return Drawn(lambda data: group_program(data, focus, forms, module))
+        return Drawn(lambda data: group_program(data, focus, forms, module, _program))
     known = palette(forms, module)
     if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(
@@ -389,9 +389,9 @@ def _word(builder: Builder, dice: Dice, mask: int) -> Word:
         first, last = -(-region.span.start // 4), region.span.end // 4 - 1
         place = Place(buffer=region.arena.buffer, offset=min(first + dice.below(8), last) * 4)
     else:
-        arena = next((one for one in builder.arenas if one.name == "n"), None)
+        arena = builder.words
         if arena is None:
-            arena = builder.arena("n")
+            arena = builder.words = builder.arena("n")
             builder.block(arena, 0, 4 * _WORDS)
         place = Place(buffer=arena.buffer, offset=4 * dice.below(_WORDS))
     builder.scope.access(reads=(Span.block(place.buffer, place.offset, 4),))

@@ -9,6 +9,7 @@ from typing import Any
 
 from oracle.isa.forms import Form, Format, Matrix, replicated
 from oracle.isa.lookup import selectors_of
+from oracle.program.definedness import undefined
 from oracle.program.operands import (
     WITH_CONSTANT,
     Fragment,
@@ -22,7 +23,7 @@ from oracle.program.operands import (
     text_of,
 )
 from oracle.program.operations import Elementwise, copied, set_registers
-from oracle.program.program import Program, fresh_bank, space_of, undefined, walk
+from oracle.program.program import Program, fresh_bank, space_of, walk
 from oracle.program.steps import (
     Op,
     Product,

@@ -16,9 +16,10 @@ from hypothesis.strategies import SearchStrategy
 from oracle.isa.forms import ROW_BYTES, Form
 from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from oracle.program.operands import Place, text_of
 from oracle.program.operations import move_registers, set_registers
-from oracle.program.program import Program, undefined, walk
+from oracle.program.program import Program, walk
 from oracle.program.steps import (
     Barrier,
     Copy,

@@ -34,6 +34,7 @@ from oracle.program.steps import (
     Branch,
     Loop,
     MatrixAccess,
+    OneWarp,
     RowAccess,
     Rows,
     Step,
@@ -136,6 +137,8 @@ def _unwrapped(example: Example, step: Step) -> Iterator[Steps]:
             else:
                 numbers = [least for least in (1, 2) if least < count]
             yield from ((replace(step, count=number),) for number in numbers)
+        case OneWarp(warp=warp) if warp > 0:
+            yield (replace(step, warp=0),)
 
 
 unwraps = partial(_each, _unwrapped)

@@ -12,9 +12,10 @@ from corpus.programs import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from oracle.program.lane_code import MAX_DEPTH, Assign, LaneCode, Repeat, Statement
 from oracle.program.operands import Place
-from oracle.program.program import MAX_WORK, Program, undefined, work
+from oracle.program.program import MAX_WORK, Program, work
 from oracle.program.steps import MAX_NESTING, Barrier, Branch, Loop, Step, plain_load
 from strategies.features import Focus
 from strategies.programs import programs

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from oracle.isa import lookup as isa
 from oracle.isa.forms import FORMATS, Form, Format, FormatKind
 from oracle.isa.lookup import ACCESS_FORMS, INSTRUCTIONS
+from oracle.program.definedness import undefined
 from oracle.program.operands import Buffer, Place
-from oracle.program.program import Program, undefined
+from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Rows, memory_of, plain_load, plain_store
 from strategies.matrices import _uniform, exact_elements
 from strategies.simplification.examples import Example

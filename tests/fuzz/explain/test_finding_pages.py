@@ -36,8 +36,11 @@ from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
-from oracle.isa.lookup import ldmatrix_form, mma_form
+from oracle.isa.lookup import NARROW_FORMS, ldmatrix_form, mma_form
 from oracle.program.operands import Operation
+from oracle.program.program import Program
+from oracle.program.steps import product_of
+from strategies.matrices import buffers_of, single_instruction
 
 RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
 VALUED = [path for path in RECORD if (path / "program.json").exists()]
@@ -154,6 +157,23 @@ def test_a_page_tells_how_the_expected_value_comes_about(
         assert word in page, page
     assert f"| planted faults | {fault} |" in page
     assert "changed the PTX on its way to the compiler" in page or facts.rewritten is None
+
+
+def test_a_page_tells_which_scales_a_sum_has(tmp_path: Path) -> None:
+    form = next(f for f in NARROW_FORMS if f.scales == 4 and f.texts["stype"] == "ue4m3")
+    steps = single_instruction(product_of(form).changed(selector=5))  # thread-ids 1 and 1
+    program = Program(buffers=buffers_of(steps), steps=steps)
+    entry = stored(tmp_path, program, target="sm_120a", faults=("scale-b-next-lane",))
+    page = markdown_of(page_of(entry))
+    told = re.search(
+        r"The scales of row (\d+) of A are bytes 0 to 3 of lane (\d+), those of column (\d+) of B "
+        r"are bytes 0 to 3 of lane (\d+), each for 16 neighbours along K \(9\.7\.14\.3\)",
+        page,
+    )
+    assert told is not None, page
+    row, of_a, column, of_b = map(int, told.groups())
+    assert (of_a, of_b) == (4 * (row % 8) + 2 + row // 8, 4 * column + 1)
+    assert "| k | A | B | scale of A | scale of B | product |" in page
 
 
 def test_the_isa_is_quoted_of_the_guilty_instruction_alone(tmp_path: Path) -> None:

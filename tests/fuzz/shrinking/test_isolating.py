@@ -11,7 +11,8 @@ from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.execution.execution import execute
-from oracle.program.program import undefined, walk
+from oracle.program.definedness import undefined
+from oracle.program.program import walk
 from oracle.program.steps import PlainAccess, Step, is_plain_load, multiplies_registers, stores_rows
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import loaded

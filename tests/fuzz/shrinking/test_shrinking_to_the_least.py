@@ -23,7 +23,8 @@ from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.isa.forms import FormatKind
 from oracle.isa.lookup import FORMS
-from oracle.program.program import Program, undefined, walk
+from oracle.program.definedness import undefined
+from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_matrix
 from strategies.simplification.values import complexity
 

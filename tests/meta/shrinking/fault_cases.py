@@ -14,8 +14,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.layouts import Tile, read, write
+from oracle.program.definedness import undefined
 from oracle.program.operands import Place
-from oracle.program.program import Program, position, undefined, walk
+from oracle.program.program import Program, position, walk
 from oracle.program.steps import Branch, Loop, Step, is_main, loads_fragment
 from runners.emission import emit
 from runners.faults import Fault

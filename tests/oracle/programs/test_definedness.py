@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
+from oracle.program.breaches import Breach
+from oracle.program.definedness import undefined
 from oracle.program.operands import Buffer, Place, Word
-from oracle.program.program import Breach, Program, undefined
+from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, plain_store
 
 BUFFERS = (

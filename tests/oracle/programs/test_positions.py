@@ -14,8 +14,9 @@ from oracle.bounds.permission import bounds_of, permitted
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace, writer_of
+from oracle.program.definedness import undefined
 from oracle.program.operands import Buffer, Place
-from oracle.program.program import Program, locate, position, undefined, writable
+from oracle.program.program import Program, locate, position, writable
 
 
 @st.composite

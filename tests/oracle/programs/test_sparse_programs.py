@@ -12,9 +12,11 @@ from oracle.bounds.permission import UNKNOWN, allowed_bytes, permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, chunks_of, selectors_of
+from oracle.program.breaches import Breach
+from oracle.program.definedness import undefined
 from oracle.program.operands import Place
 from oracle.program.operations import set_registers
-from oracle.program.program import Breach, Program, undefined
+from oracle.program.program import Program
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.matrices import buffers_of, single_instruction

@@ -9,9 +9,10 @@ import pytest
 from oracle.errors import UsageError
 from oracle.isa.lookup import form_of
 from oracle.program.breaches import Breach
+from oracle.program.definedness import undefined
 from oracle.program.operands import Buffer, Place
 from oracle.program.operations import move_registers, set_registers
-from oracle.program.program import Program, undefined
+from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Loop, Step, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 

@@ -13,7 +13,8 @@ from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Module
-from oracle.program.program import Program, undefined
+from oracle.program.definedness import undefined
+from oracle.program.program import Program
 from runners.emission import emit_all
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble

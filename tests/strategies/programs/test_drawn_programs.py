@@ -16,8 +16,9 @@ from oracle.isa.forms import Form
 from oracle.isa.legality import Verdict, explain
 from oracle.isa.lookup import FORMS, INSTRUCTIONS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from oracle.program.operands import Place
-from oracle.program.program import Program, requirements, undefined, walk
+from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import (
     Barrier,
     Branch,

@@ -15,9 +15,11 @@ from oracle.isa.lookup import (
     MMA_SYNC_FORMS,
     NARROW_FORMS,
     STORE_FORMS,
+    warpgroup_forms,
 )
 from oracle.isa.targets import DEFAULT_TARGET, Module
-from oracle.program.program import requirements, undefined
+from oracle.program.definedness import undefined
+from oracle.program.program import requirements
 from strategies.features import (
     FEATURES,
     Feature,
@@ -44,6 +46,7 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
         form = forms[(key * 7919 + index * 104729) % len(forms)]
         focus = Focus(form=form, features=frozenset({feature}))
         target = "sm_120a" if form in NARROW_FORMS else DEFAULT_TARGET
+        target = "sm_90a" if form is not None and form.warps > 1 else target
         for program in drawn(focus, count=2, key=key * 1000 + index, target=target, version="8.7"):
             assert not undefined(program, target=target)
             assert form is None or form in requirements(program)
@@ -75,9 +78,9 @@ def test_a_feature_that_is_asked_of_mma_sync_is_there(feature: Feature) -> None:
 
 
 @pytest.mark.parametrize("feature", [one for one in FEATURES.values() if one.operand], ids=str)
-def test_a_feature_that_is_asked_of_a_sparse_product_is_there(feature: Feature) -> None:
+def test_a_feature_that_only_forms_with_an_operand_have_is_there(feature: Feature) -> None:
     # A few forms have one selector alone.
-    forms = _SCALED if feature.operand == "sa" else _SPARSE[:8]
+    forms = {"sa": _SCALED, "scale-d": warpgroup_forms()[:8]}.get(feature.operand, _SPARSE[:8])
     assert sum(_honoured(feature, forms, 3, 7)) >= 5
 
 

@@ -16,9 +16,10 @@ from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from oracle.program.operands import overlaps
 from oracle.program.operations import copied
-from oracle.program.program import Program, by_register, fresh_bank, undefined, walk
+from oracle.program.program import Program, by_register, fresh_bank, walk
 from oracle.program.steps import multiplies
 from runners.emission import emit
 from runners.faults import by_name

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.program.program import Program, undefined, walk
+from oracle.program.definedness import undefined
+from oracle.program.program import Program, walk
 from strategies.draws import draw
 from strategies.features import Focus, features_of
 from strategies.programs import undefined_programs

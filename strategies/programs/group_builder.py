@@ -1,0 +1,160 @@
+"""A program of a warpgroup while it is drawn: its registers, and where matrices lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis.internal.conjecture.data import ConjectureData
+
+from oracle.descriptors import UNIT, byte_addresses
+from oracle.isa.forms import Form
+from oracle.isa.lookup import selectors_of
+from oracle.isa.targets import Module
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import (
+    Copy,
+    Step,
+    plain_load,
+)
+from oracle.program.warpgroup import THREADS, WAYS, SharedTile
+from strategies.features import Focus
+from strategies.programs.builder import DIGITS, Builder, Dice
+from strategies.programs.repairs import Draft
+
+WORDS = 4  # Registers of A, and of every other value
+_MOST_REGISTERS = 216  # Of all values, of the 255 that a thread has
+_MOST_SHARED = 160 << 10  # Bytes of shared memory
+LINES = 8  # Of a pattern (9.7.15.5.1.2)
+_SWIZZLES = (128, 16, 64, 32)
+
+Expression = tuple[str, str, int]
+"""A value, and what is done with it."""
+
+
+@dataclass
+class GroupBuilder:
+    """A program of a warpgroup while it is drawn."""
+
+    data: ConjectureData
+    forms: Sequence[Form]
+    buffers: list[Buffer] = field(default_factory=list)
+    before: list[Step] = field(default_factory=list)
+    here: list[Draft] = field(default_factory=list)
+    tiles: dict[object, list[SharedTile]] = field(default_factory=dict)
+    d: dict[str, Form] = field(default_factory=dict)
+    values: list[str] = field(default_factory=list)  # That are loaded, four registers each
+    made: list[str] = field(default_factory=list)  # That are made for A's
+    staged: list[str] = field(default_factory=list)  # Buffers of matrices in shared memory
+    metadata: dict[str, str] = field(default_factory=dict)
+    expressions: list[Expression] = field(default_factory=list)
+    registers: int = 0
+    shared: int = 0
+    words: int = 0
+    parts: int = 0  # Drawn like programs of one warp
+    alone: Callable[[Builder], Program] | None = None  # What draws these
+    focus: Focus = field(default_factory=Focus)
+    module: Module = field(default_factory=Module.named)
+    columns: int = 0  # of D's that are computed
+    turns: int = 1  # of what is drawn now
+
+    def dice(self) -> Dice:
+        """Draw the digits of a group of decisions."""
+        return Dice(self.data.draw_integer(0, DIGITS))
+
+    def room(self, registers: int) -> bool:
+        """Take registers, if there are so many."""
+        fits = self.registers + registers <= _MOST_REGISTERS
+        self.registers += registers if fits else 0
+        return fits
+
+    def twins(self, name: str, size: int) -> Place:
+        """Return memory in a block, filled from a buffer of the image."""
+        self.buffers += [
+            Buffer(name=f"g{name}", space="global", size=size),
+            Buffer(name=f"s{name}", space="shared", size=size, alignment=256),
+        ]
+        self.shared += -(-size // 1024) * 1024
+        self.staged.append(f"s{name}")
+        self.before.append(
+            Copy(source=Place(buffer=f"g{name}"), destination=Place(buffer=f"s{name}"), size=size)
+        )
+        return Place(buffer=f"s{name}")
+
+    def load(self, name: str, count: int) -> None:
+        """Load a value of each thread."""
+        size = THREADS * 4 * count
+        self.buffers.append(Buffer(name=f"g{name}", space="global", size=size))
+        place = Place(buffer=f"g{name}")
+        self.before.append(plain_load(registers=name, count=count, place=place, lanes=THREADS))
+
+    def word(self) -> Place:
+        """Return a word of the image."""
+        self.words += 1
+        return Place(buffer="gwords", offset=4 * (self.words - 1))
+
+
+def listed(name: str, first: int = 0) -> list[str]:
+    """Return registers of a value, or of a D from one on."""
+    return [f"{name}.{first + index}" for index in range(WORDS)]
+
+
+def placed(builder: GroupBuilder, form: Form, dice: Dice) -> dict[str, Any]:
+    """Return metadata and selector of a sparse A, if it is one."""
+    if not form.has_metadata:
+        return {}
+    kind = form.a_type.name
+    if kind not in builder.metadata:
+        builder.metadata[kind] = f"e{len(builder.metadata)}"
+        builder.room(1)
+        builder.load(builder.metadata[kind], 1)
+    selector = dice.one_of([*selectors_of(form)])
+    return {"e": builder.metadata[kind], "selector": selector}
+
+
+def tile_of(builder: GroupBuilder, form: Form, operand: str, dice: Dice) -> SharedTile:
+    """Choose where a multiplicand lies: where one of its kind does, or in memory of its own."""
+    matrix = form.matrix(operand)
+    lines, depth = matrix.rows, matrix.columns
+    if operand == "b":
+        lines, depth = depth, lines
+    key = operand, lines, depth, matrix.type.name
+    known = builder.tiles.setdefault(key, [])
+    built = dice.one_of(WAYS)
+    if known and (dice.below(2) or builder.shared > _MOST_SHARED // 2):
+        return replace(dice.one_of(known), built=built)
+    line = depth * matrix.type.bits // 8  # bytes along K
+    transposed = "imm-trans-b" in form.operands and dice.below(2) == 1
+    swizzle = _SWIZZLES[dice.below(4)]
+    pattern = LINES * swizzle
+    near, far = pattern, pattern
+    if not transposed:
+        near = pattern if swizzle > UNIT else LINES * UNIT
+        far = near * max(1, line // swizzle) if swizzle == UNIT else pattern
+        if swizzle > UNIT and line > swizzle:
+            near = pattern * -(-lines // LINES)
+    else:
+        far = pattern * -(-depth // LINES)
+    # By what the page calls them, strides of bytes along both ways.
+    leading, stride = (near, far) if not transposed or swizzle == UNIT else (far, near)
+    kind = dice.below(8)
+    if kind == 1:
+        leading, stride = leading + UNIT * dice.below(8), stride + UNIT * dice.below(8)
+    elif kind == 2:
+        leading, stride = UNIT * dice.below(32), UNIT * dice.below(32)
+    start = (0, 0, 0, 32, 64, 96, 16, 1024)[dice.below(8)] if swizzle > UNIT or kind == 2 else 0
+    base = dice.below(8) if dice.below(8) == 0 else 0
+    tile = SharedTile(
+        place=Place(buffer="s", offset=start), leading=leading, stride=stride, swizzle=swizzle,
+        base_offset=base if swizzle > UNIT else 0, transposed=transposed, built=built,
+    )  # fmt: skip
+    last = int(byte_addresses(matrix, tile.descriptor, transposed).max())
+    size = -(-(last + 1) // 256) * 256
+    if known and builder.shared + size > _MOST_SHARED:
+        return replace(dice.one_of(known), built=built)
+    number = sum(map(len, builder.tiles.values()))
+    place = builder.twins(f"{operand}{number}", size)
+    known.append(replace(tile, place=replace(place, offset=start)))
+    return known[-1]

@@ -1,0 +1,110 @@
+"""Fences, commits and waits of a warpgroup, where the ISA asks for them, as late as it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from oracle.program.breaches import Breach
+from oracle.program.operands import Register, Word
+from oracle.program.steps import Branch, Loop, Step
+from oracle.program.warpgroup import MAX_PENDING, AsyncProduct, InFlight, WarpgroupSync
+
+_MOST_PASSES = 8
+
+
+@dataclass
+class BlockDraft:
+    """A loop or a branch of all four warps, and what it has in place of its empty blocks."""
+
+    step: Loop | Branch
+    blocks: dict[str, list[Draft]]
+
+
+Draft: TypeAlias = "Step | BlockDraft"
+
+
+def sync(kind: str, pending: int = 0) -> WarpgroupSync:
+    """Return a fence, a commit or a wait."""
+    return WarpgroupSync(kind=kind, pending=pending)
+
+
+def repaired(drafts: list[Draft]) -> tuple[Step, ...]:
+    """Return steps with the fences, commits and waits that they need."""
+    for _ in range(_MOST_PASSES):
+        changed, _ = _repair(drafts, InFlight.of(0, lambda _: 0))
+        if not changed:
+            break
+    return _steps(drafts)
+
+
+def _repair(items: list[Draft], flight: InFlight) -> tuple[bool, InFlight]:
+    """Insert what is lacking; return whether anything was, and the state behind the items.
+
+    A commit that is inserted changes what the waits behind it leave pending, so that it takes
+    another pass.
+    """
+    changed, index = False, 0
+    while index < len(items):
+        item = items[index]
+        if isinstance(item, BlockDraft):
+            also, flight = _inside(item, flight)
+            changed |= also
+        elif isinstance(item, WarpgroupSync):
+            flight.synchronise(item)
+        else:
+            registers = {one for use in item.uses for one in use.registers}
+            # A multiplication begins where nothing is wrong with it.
+            while True:
+                begun = flight.touch(registers)
+                if isinstance(item, AsyncProduct):
+                    begun = flight.begin(item)
+                wrong = next(begun, None)
+                if wrong is None:
+                    break
+                fix = sync("fence")
+                if wrong.cause is Breach.IN_FLIGHT:
+                    age = _age(flight.ages, registers)
+                    fix = sync("commit_group") if age < 0 else sync("wait_group", age)
+                flight.synchronise(fix)
+                items.insert(index, fix)
+                changed, index = True, index + 1
+        index += 1
+    return changed, flight
+
+
+def _inside(item: BlockDraft, flight: InFlight) -> tuple[bool, InFlight]:
+    changed, ends = False, list[InFlight]()
+    if isinstance(item.step, Loop):
+        for _ in range(2):
+            before = flight.copy() if isinstance(item.step.count, Word) else None
+            also, flight = _repair(item.blocks["body"], flight)
+            changed |= also
+            if before is not None:
+                flight = before.joined(flight)
+        return changed, flight
+    for block in item.blocks.values():
+        also, end = _repair(block, flight.copy())
+        changed |= also
+        ends.append(end)
+    return changed, ends[0].joined(ends[1])
+
+
+def _age(ages: dict[AsyncProduct, int], registers: Set[Register]) -> int:
+    """Return how many groups are newer than the newest that uses some registers."""
+    own = (
+        age
+        for step, age in ages.items()
+        if any(not registers.isdisjoint(use.registers) for use in step.uses)
+    )
+    return min((*own, MAX_PENDING))
+
+
+def _steps(items: Sequence[Draft]) -> tuple[Step, ...]:
+    return tuple(
+        item.step.changed(**{name: _steps(some) for name, some in item.blocks.items()})
+        if isinstance(item, BlockDraft)
+        else item
+        for item in items
+    )
