@@ -40,6 +40,12 @@ def threads_of(warps: WarpState) -> Numbers:
     return found
 
 
+def _all_of(warps: WarpState, mask: Mask) -> Numbers:
+    """Return the numbers of threads of a mask, and of warps as a whole that are in it."""
+    there, threads = warps.all_of(mask), threads_of(warps)
+    return np.concatenate([threads[there], threads[0, there.all(axis=0)] + LANES])
+
+
 class Multiplication(Protocol):
     """What a warpgroup computes at a wait."""
 
@@ -233,6 +239,11 @@ class Queue:
         found: NDArray[np.bool_] = readers[where] > 0
         return found
 
+    def copied(self, segment: int, where: Numbers) -> None:
+        """Take note that what threads copy is there: a proxy fence before that ordered none."""
+        if segment in self._marks:
+            self._marks[segment][0][where] = 2
+
     def read(self, segment: int, size: int, where: Numbers, warps: Numbers) -> NDArray[np.bool_]:
         """Take note of what begins to be read; return where the async proxy may not see it yet."""
         written, _, readers = self._of(segment, size)
@@ -244,12 +255,13 @@ class Queue:
 
     def proxy_fence(self, warps: WarpState, mask: Mask) -> None:
         """Take note that threads order what they wrote before what the async proxy does."""
-        threads = threads_of(warps)[warps.all_of(mask)]
+        threads = _all_of(warps, mask)
         for written, by, _ in self._marks.values():
             written[(written == 2) & np.isin(by, threads)] = 1
 
-    def barrier(self, threads: Numbers) -> None:
+    def barrier(self, warps: WarpState, mask: Mask) -> None:
         """Take note that threads waited for each other."""
+        threads = _all_of(warps, mask)
         for written, by, _ in self._marks.values():
             written[(written == 1) & np.isin(by, threads)] = 0
 

@@ -259,7 +259,7 @@ class WatchedMemory(Memory):
             last[LANES] = last[:LANES].min(axis=0)
             self._waited.reshape(-1, PLACES)[indices] = last.T
             if self._queue is not None:
-                self._queue.barrier(self._threads()[there])
+                self._queue.barrier(self._warps, there)
 
     def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
@@ -270,10 +270,12 @@ class WatchedMemory(Memory):
         there = np.full(self._groups.size, -1)
         left = found["left"]
         there[those] = _NOBODY if left is None else self._groups[those] - int(left)
-        for shadow in self._shadows.values():
+        for segment, shadow in self._shadows.items():
             (where,) = np.nonzero(shadow.copying)
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
+            if self._queue is not None:
+                self._queue.copied(segment, where[done])
 
     def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""
