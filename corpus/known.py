@@ -392,6 +392,7 @@ _VAGUE = ("scalar code", "a predicate", "a branch", "a loop", "branch or loop")
 """What names of several causes begin with: nothing else was found to be wrong."""
 
 
+@cache
 def recorded() -> Mapping[Identity, tuple[RecordRow, ...]]:
     """Return the findings of the record that ships by identity; none where it is not installed."""
     found: defaultdict[Identity, tuple[RecordRow, ...]] = defaultdict(tuple)

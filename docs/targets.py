@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oracle.isa.lookup import FORMS, is_available, notes_of
+from oracle.isa.lookup import FORMS, is_available, notes_of, warpgroup_forms
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target, versions_of
 from oracle.models import Confidence, figures_in, model_for
 from oracle.models.files import BASES
@@ -37,7 +37,7 @@ the column *figures*:
 - *published*, *inferred*: taken from others' measurements, or from a related GPU. Results are
   compared bit for bit, too; where a figure is wrong, sound results are reported as deviations.
 - Where there is no figure (fp8 outside of sm_89, sm_90 and sm_120, sparse floats outside of
-  sm_90), results have to lie within what the ISA permits.
+  sm_90 but those with `.kind`), results have to lie within what the ISA permits.
 
 `warpfuzz measure` finds the figures of your GPU ([measuring](measuring.md)).
 
@@ -73,7 +73,7 @@ def page() -> str:
 def _row(target: Target) -> str:
     last = versions_of(target)[-1]
     module = Module(target, last)
-    forms = sum(is_available(form, module) for form in FORMS)
+    forms = sum(is_available(form, module) for form in (*FORMS, *warpgroup_forms()))
     gpus = "" if target.suffix else GPUS.get(target.number, "")
     simulated = "yes" if target.number in ARCHITECTURES else "no"
     cells = (target.name, gpus, target.since, last, forms, _figures(target), simulated)

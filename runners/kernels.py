@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES as LANES
 from oracle.isa.targets import Module
-from oracle.program.program import Program
+
+if TYPE_CHECKING:
+    from oracle.program.program import Program
 
 MAX_WARPS_PER_BLOCK = 8
 """Most warps of one block. 8 warps of 255 registers a lane still fit the 65,536 registers of a

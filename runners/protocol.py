@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
@@ -47,6 +48,8 @@ class Trouble(IntEnum):
     """There is no device, or none that passes its self-check."""
 
 
+_NEWER = re.compile(r"Unsupported \.version ([\d.]+); current version is '([\d.]+)'")
+"""What ptxas 11.8 to 13.3 and the driver 580.159.04 say of PTX newer than theirs."""
 _SAID_CHARACTERS = 400
 """Characters that are kept of a tool's output, in one line; the rest rarely helps."""
 
@@ -68,6 +71,21 @@ class Failure:
         lines = (" ".join(line.split()).rstrip(";") for line in self.detail.splitlines())
         said = "; ".join(filter(None, lines))[:_SAID_CHARACTERS]
         return f"{self}: {said}" if said else f"{self}"
+
+
+def refused(message: str, said: str) -> Failure:
+    """Return that a compiler refuses a module, and what it said.
+
+    It is unsupported where the PTX is newer than it reads.
+    """
+    newer, trouble = _NEWER.search(said), Trouble.COMPILE_FAILURE
+    if newer is not None:
+        trouble = Trouble.UNSUPPORTED
+        message += (
+            f": it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
+            "have a newer ptxas assemble it (--assembler), or an older compiler write it"
+        )
+    return Failure(trouble=trouble, message=message, detail=said)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""The coordinator: hands out rounds, commits their results in order, and keeps the state."""
+"""The coordinator: hands out rounds, commits their results, and keeps the state."""
 
 from __future__ import annotations
 
@@ -443,7 +443,7 @@ class RoundQueue:
         self._given: dict[int, protocol.RoundJob] = {}
         """Rounds that are not committed and were given to somebody, or are to be given again."""
         self._again: list[int] = []  # those of them that nobody works on
-        self._reports: dict[int, protocol.RoundReport] = {}  # that wait for earlier rounds
+        self._reports: dict[int, protocol.RoundReport] = {}  # that are not committed
         self._deaths: Counter[int] = Counter()
         self._fresh = 0  # no round from there on was given to anybody
 
@@ -492,7 +492,7 @@ class RoundQueue:
         return job
 
     def finished(self, report: protocol.RoundReport) -> None:
-        """Keep a report until the rounds before it are committed."""
+        """Keep a report until it can be committed."""
         self._reports[report.number] = report
 
     def lost(
@@ -513,9 +513,17 @@ class RoundQueue:
     def ready(
         self, left: Callable[[], int | None], settled: frozenset[str]
     ) -> Iterator[protocol.RoundReport]:
-        """Iterate over the reports that can be committed now, in the order of the rounds."""
-        while report := self._reports.pop(self._state.rounds, None):
-            job, most = self._given[report.number], left()
+        """Iterate over the reports that can be committed now.
+
+        Where cases are counted out, that is in the order of the rounds: the last one is cut.
+        """
+        while self._reports:
+            most = left()
+            number = self._state.rounds if most is not None else min(self._reports)
+            report = self._reports.pop(number, None)
+            if report is None:
+                return
+            job = self._given[number]
             if most is not None and report.cases > most:
                 # More than is wanted: again, and cut. Nothing of this one was counted.
                 self._give_again(job, most, settled)

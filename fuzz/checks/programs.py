@@ -355,7 +355,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "target of programs of warpgroups": facts.groups or None,
+            "second target": facts.groups or None,
             **facts.version_options,
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,

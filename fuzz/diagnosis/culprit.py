@@ -27,6 +27,7 @@ from fuzz.diagnosis.experiments import (
     arithmetic_of,
     key_of,
     name_of_form,
+    of_kind,
     unit_of,
     wrong_alone,
     wrong_copy,
@@ -450,7 +451,7 @@ def _copies(device: ExperimentDevice, program: Program) -> Culprit | None:
 
 def expanded_alike(form: Form, condition: str = "") -> str:
     """Return the types that a compiler expands alike: findings of these are of one cause."""
-    if not form.opaque and form.a_type.is_float and form.a_type.bits == 8:
+    if not (form.opaque or of_kind(form)) and form.a_type.is_float and form.a_type.bits == 8:
         return "8-bit floats"  # both formats, in any combination
     # What is read too late of C does not depend on what was multiplied before.
     return "" if form.opaque and condition == C_ELSEWHERE else unit_of(form)

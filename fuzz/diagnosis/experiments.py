@@ -228,13 +228,21 @@ def name_of_form(form: Form) -> str:
 
 def unit_of(form: Form) -> str:
     """Name what multiplies: types that one unit takes."""
+    if kind := of_kind(form):
+        return kind
     name = form.a_type.name
     return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")
 
 
 def arithmetic_of(form: Form) -> str:
     """Name the arithmetic of a multiplication: types that are computed with in one way."""
-    return _UNITS.get(form.a_type.name, "floats" if form.a_type.is_float else "integers")
+    others = "floats" if form.a_type.is_float else "integers"
+    return of_kind(form) or _UNITS.get(form.a_type.name, others)
+
+
+def of_kind(form: Form) -> str:
+    """Name what a multiplication with `.kind` multiplies; "" of others."""
+    return ("scaled blocks" if form.is_scaled else "narrow floats") if form.kind else ""
 
 
 # A multiplication of fragments

@@ -28,8 +28,9 @@ _ALIGNMENT = 256
 MOST_BYTES = 64 << 20  # most bytes of an image, and of a buffer
 _LARGEST_BLOCK, _LARGEST_GRID = 1024, 1 << 16
 """Threads of a block (CUDA C++ Programming Guide), and blocks that the simulated device runs."""
-MOST_SHARED = 0xC000
-"""Shared memory of a block without asking the driver for more (the same tables)."""
+MOST_SHARED, WITHOUT_ASKING = 227 << 10, 48 << 10
+"""Shared memory of a block, in bytes: on any target, and without asking the driver for more (the
+same tables)."""
 _MOST_PARAMETERS = 32764
 """Bytes of a kernel's parameters (PTX ISA 5.1.6.1, Kernel Function Parameters)."""
 _WIDTHS = {"b": (8, 16, 32, 64), "u": (8, 16, 32, 64), "s": (8, 16, 32, 64), "f": (16, 32, 64)}

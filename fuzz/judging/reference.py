@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from fuzz.findings.launches import (
     MOST_SHARED,
     TYPES,
+    WITHOUT_ASKING,
     BufferRow,
     LaunchRows,
     Setup,
@@ -307,6 +308,9 @@ _WAITING = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+\d+\s*,\s
 _DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*(?:\[[^;]*)?;")
 """The name of a variable in dynamic shared memory."""
 _ELEMENT = re.compile(r"\.(bf16|[busf](?:8|16|32|64))\b")
+_MULTIPLIED = re.compile(r"\bwgmma\.mma_async\.\S*\.(\w+)\s")
+"""A multiplication of a warpgroup, and the type of B."""
+_AS_LOADED = {"tf32": "f32", "e4m3": "b8", "e5m2": "b8", "popc": "b32"}
 _PROBED_BYTES = 1 << 20  # bytes of each buffer while warpfuzz finds out what a kernel touches
 _LEAST_BYTES, _UNSEEN_BYTES = 256, 256 << 10
 """Bytes of a buffer at least, and of those of a kernel that the simulated device does not know."""
@@ -379,19 +383,24 @@ def _guess(
         ):
             found = device.load(ptx).kernels.get(entry) if known else None
             own = found.static.shared_bytes if isinstance(found, DecodedKernel) else 0
-            shared = (MOST_SHARED - own) // 1024 * 1024
+            # What warpgroups multiply rarely fits into less than all that sm_90 has.
+            most = MOST_SHARED if "wgmma" in text else WITHOUT_ASKING
+            shared = (most - own) // 1024 * 1024
             said.append(
                 f"shared = {shared} bytes (there is dynamic shared memory: all that is left)"
             )
     axes = [x * y for x, y in zip(shape_of(grid), shape_of(rows.block), strict=True)]
     threads = max(axes) if along else math.prod(axes)
     arguments: dict[str, Any] = dict(rows.arguments)
+    # What is copied as bytes is what is multiplied.
+    types = _MULTIPLIED.findall(text)[:1] or ["b32"]
+    multiplied = _AS_LOADED.get(types[0], types[0])
     unsized = []
     for parameter, use in _uses(ptx, entry, rows.arguments).items():
         if parameter in arguments or parameter.partition("+")[0] in arguments:
             continue
         if use.is_pointer or (whole and use.type in ("u64", "b64", "s64")):
-            arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or "b32")
+            arguments[parameter] = BufferRow(bytes=_PROBED_BYTES, type=use.element or multiplied)
             unsized.append(parameter)
         elif use.type.startswith("f") and TYPES[use.type] > 16 and "+" not in parameter:
             arguments[parameter] = 1.5

@@ -231,7 +231,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
     Of Ada; and of Hopper's warpgroups, which are that GPU's alone (9.7.15.6.3: "accumulation of the
     intermediate values is performed with at least single precision" where D is f32).
     """
-    if form.a_type.bits > 8 or form.texts.get("kind"):  # neither has .kind
+    if form.a_type.bits > 8 or form.kind:  # neither has .kind
         return None
     base = built_in_model("sm_89" if form.warps == 1 else "sm_90")
     short = (row for row in base.dots if row.types == form.types)

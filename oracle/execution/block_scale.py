@@ -39,7 +39,7 @@ def mma_block_scale(
     allowed.
     """
     form = form_of(opcode)
-    if not form.texts.get("kind"):
+    if not form.kind:
         raise another_needed(form, "mma with .kind")
     leading, (left, right, addend), chosen, scales = block_scale_operands(
         form, a, b, c, scale_a, scale_b, metadata, selector

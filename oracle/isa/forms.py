@@ -319,7 +319,7 @@ class Form:
     def scales(self) -> int:
         """Scales of each row of A, and of each column of B: `.scale_vec` (9.7.14.3, table 35)."""
         text = self.texts.get("scale_vec", "")
-        return int(text[-2]) if text else _SCALE_VECTORS.get(self.texts["kind"], 1)
+        return int(text[-2]) if text else _SCALE_VECTORS.get(self.kind, 1)
 
     @property
     def metadata_section(self) -> str:
@@ -353,7 +353,9 @@ class Form:
         """Dimensions: of a product, or of one of the matrices that are moved."""
         return shape_named(self.texts["shape"])
 
-    space, layout, a_layout, b_layout = map(_text_in, ("space", "layout", "alayout", "blayout"))
+    space, layout, a_layout, b_layout, kind = map(
+        _text_in, ("space", "layout", "alayout", "blayout", "kind")
+    )
     rounding, op = map(_text_or_none, ("rnd", "op"))
     transposed, satfinite = map(_is_written, ("trans", "satfinite"))
     d_type, a_type, b_type, c_type = map(_type_of, "dabc")
@@ -366,7 +368,7 @@ class Form:
             # The C of a warpgroup is D as it was before (9.7.15.5.2).
             texts = {"ctype": self.texts["dtype"], **self.texts}
             types = {name: texts[f"{name}type"] or "f16" for name in "dabc"}
-            if texts.get("kind") in _PACKED:
+            if self.kind in _PACKED:
                 types |= {name: f"{types[name]}b4" for name in "ab" if types[name] == "e2m1"}
             found = {
                 name: Matrix(operand=name, shape=self.shape, type=FORMATS[type_])

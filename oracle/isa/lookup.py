@@ -274,7 +274,7 @@ LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
 STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
-MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.texts["kind"])
+MMA_SYNC_FORMS = tuple(form for form in INSTRUCTIONS["mma"].forms if not form.kind)
 """Of mma those without `.kind`."""
 SHAPES = {form.shape.name: form.shape for form in MMA_FORMS}
 """Shapes of wmma by name."""
@@ -282,7 +282,7 @@ FORMS: tuple[Form, ...] = tuple(
     form for row in INSTRUCTIONS.values() for form in row.forms if row.warps == 1
 )
 """Of one warp."""
-NARROW_FORMS = tuple(form for form in FORMS if form.texts.get("kind"))
+NARROW_FORMS = tuple(form for form in FORMS if form.kind)
 """Multiplications with `.kind`: of narrow floats, and of blocks with scales."""
 ACCESS_FORMS: Mapping[tuple[Matrix, str, str], Form] = {
     (form.matrix(), form.layout, form.space): form for form in reversed(FORMS) if form.is_access

@@ -15,7 +15,7 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Trouble, refused
 from runners.ptx_text import is_cubin, is_ptx
 from runners.variants import PLAIN, Variant
 
@@ -26,8 +26,6 @@ DEFAULT_LEVEL = 3
 _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
-_NEWER = re.compile(r"Unsupported \.version ([\d.]+); current version is '([\d.]+)'")
-"""What ptxas 11.8 to 13.3 and the driver 580.159.04 say of PTX newer than theirs."""
 _MEMORY_BYTES = 256 << 20
 """Machine code that a compiler remembers, in bytes, where nothing else is said."""
 
@@ -221,18 +219,3 @@ class PtxasCompiler:
             text += f", which needs more registers than {self.variant} gives it"
             return Failure(trouble=Trouble.UNSUPPORTED, message=text, detail=said)
         return refused(text, said)
-
-
-def refused(message: str, said: str) -> Failure:
-    """Return that a compiler refuses a module, and what it said.
-
-    It is unsupported where the PTX is newer than it reads.
-    """
-    newer, trouble = _NEWER.search(said), Trouble.COMPILE_FAILURE
-    if newer is not None:
-        trouble = Trouble.UNSUPPORTED
-        message += (
-            f": it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
-            "have a newer ptxas assemble it (--assembler), or an older compiler write it"
-        )
-    return Failure(trouble=trouble, message=message, detail=said)

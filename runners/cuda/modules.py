@@ -8,10 +8,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from runners.cuda.compilation import refused
 from runners.cuda.libraries import DriverLibrary
 from runners.folders import cache_folder
-from runners.protocol import Failure, Trouble
+from runners.protocol import Failure, Trouble, refused
 
 _FOLDER = "machine code"
 _DIGEST_BYTES = hashlib.sha256().digest_size

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from oracle.errors import InfrastructureError
 from oracle.isa.forms import LANES
 from runners import ledger
-from runners.cuda.fresh import FreshImages
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
 from runners.kernels import Kernel, ScreeningKernel, launches_of, parameters_at
 from runners.protocol import Failure, Trouble
-from runners.reference.fresh import FreshRan, FreshWork
 from runners.screening import Screened
+
+if TYPE_CHECKING:
+    from runners.cuda.fresh import FreshImages
+    from runners.reference.fresh import FreshRan, FreshWork
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3  # one chunk on its way in, one running, one on its way out
@@ -284,6 +286,8 @@ class Session:
         """
         try:
             if self._fresh is None:
+                from runners.cuda.fresh import FreshImages
+
                 self._fresh = FreshImages(self._driver, self.modules)
             return self._fresh.compare(key, entry, warps, work)
         except self._driver.Error as error:

@@ -188,6 +188,9 @@ class Supervisor:
         self._ordinal, self._environment = ordinal, environment
         self._start_allowance, self._load_allowance = start_allowance, load_allowance
         self._child: SupervisedChild | None = None
+        self._spare: SupervisedChild | None = None
+        """Takes the child's place when that dies next: a compiler that dies of a module dies of one
+        of its kernels as well, when each is compiled by itself."""
         self._facts: DeviceFacts | Failure | None = None
         self._lost: Failure | None = None
         self._closed = False
@@ -241,9 +244,9 @@ class Supervisor:
     def close(self) -> None:
         """End the child; what is still on its way fails."""
         self._closed = True
-        if self._child:
-            self._child.end()
-            self._child = None
+        for child in filter(None, (self._child, self._spare)):
+            child.end()
+        self._child = self._spare = None
         for task in self._queue:
             task.result = Failure(
                 trouble=Trouble.LAUNCH_FAILURE, message="the runner was closed before it ran"
@@ -264,17 +267,22 @@ class Supervisor:
                     break
         return self._lost
 
-    def _start(self) -> Failure | None:
-        deadline = time.monotonic() + self._start_allowance
+    def _begun(self) -> SupervisedChild:
         # So that no stale machine code hides a change of the driver's compiler
         # (CUDA C++ Programming Guide, CUDA Environment Variables).
         own = {"CUDA_CACHE_DISABLE": "1"}
+        return SupervisedChild(
+            helper("runners.cuda.child"),
+            str(self._ordinal),
+            environment={**helper_environment(), **self._environment, **own},
+        )
+
+    def _start(self) -> Failure | None:
+        deadline = time.monotonic() + self._start_allowance
         try:
-            child = SupervisedChild(
-                helper("runners.cuda.child"),
-                str(self._ordinal),
-                environment={**helper_environment(), **self._environment, **own},
-            )
+            child, self._spare = self._spare or self._begun(), None
+            if self.starts:
+                self._spare = self._begun()
         except OSError as error:
             return Failure(
                 trouble=Trouble.UNAVAILABLE,
@@ -373,7 +381,7 @@ class Supervisor:
                 text, detail = f"did not end within {head.allowance:g} s and was killed", ""
         head.result = Failure(trouble=trouble, message=f"{head.title} {text}", detail=detail)
         self._queue.popleft()
-        self._start_anew()
+        self._start_anew(is_device_sound=trouble is Trouble.CRASH)
 
     def _take(self, child: SupervisedChild, head: Task[Any], value: Any) -> None:
         self._queue.popleft()
@@ -392,10 +400,14 @@ class Supervisor:
                 self._references.pop(head.references.number, None)
         if isinstance(value, Failure) and value.trouble is Trouble.STICKY_ERROR:
             child.end()
-            self._start_anew()
+            self._start_anew(is_device_sound=False)
 
-    def _start_anew(self) -> None:
+    def _start_anew(self, *, is_device_sound: bool) -> None:
         self._child = None
+        if self._spare is not None and not is_device_sound:
+            # It has passed its self-check before that.
+            self._spare.end()
+            self._spare = None
         waiting = list(self._queue)
         self._queue.clear()
         if not waiting:

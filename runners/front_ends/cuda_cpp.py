@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from oracle.isa.forms import Form, Matrix, replicated
-from oracle.isa.lookup import ptx_operands
+from oracle.isa.lookup import ptx_operands, scale_ids
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
@@ -216,7 +215,7 @@ class CudaCppWriter(NamedStepWriter):
         texts, outputs, inputs = [], list[str](), list[str]()
         written = [use for use in operands if isinstance(use, Use) and use.written]
         number = {True: 0, False: sum(use.holds.registers for use in written)}
-        addressed = False
+        addressed = not memory
         for operand in operands:
             match operand:
                 case Use():
@@ -315,8 +314,17 @@ class CudaCppWriter(NamedStepWriter):
 
     def _multiply(self, step: Product) -> None:
         if self.layouts is None or not step.form.opaque:
-            arranged = partial(ptx_operands, step.form, selector=step.selector)
-            self.asm(step.form.opcode, step.uses, arranged=arranged)
+            ids: list[tuple[str, str]] = []
+            if step.ids_in_registers:
+                # As CUTLASS has them; added to a zero, they are no constants.
+                numbers = scale_ids(step.form, step.selector or 0)
+                ids = [(f"static_cast<unsigned short>({one} + zero)", "h") for one in numbers]
+            count = len(step.uses)
+
+            def arranged(texts: list[str]) -> list[str]:
+                return ptx_operands(step.form, texts[:count], step.selector, texts[count:])
+
+            self.asm(step.form.opcode, [*step.uses, *ids], arranged=arranged)
             return
         form, arguments = step.form, [*map(self.variable, step.uses)]
         if form.op:

@@ -14,7 +14,8 @@ from typing import ClassVar
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.compilation import version_told
 from runners.front_ends.cuda_cpp import cuda_cpp
-from runners.front_ends.llvm_ir import LATE_SINCE, llvm_ir
+from runners.front_ends.intrinsics import LATE_SINCE
+from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import (
     Child,
     FrontEnd,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from oracle.isa.forms import Form, replicated
-from oracle.isa.lookup import ptx_operands
+from oracle.isa.forms import replicated
+from oracle.isa.lookup import ptx_operands, scale_ids
 from oracle.isa.targets import Module
 from oracle.program.operands import IMAGE_ALIGNMENT, Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.operations import Elementwise, Scalar
@@ -28,15 +28,13 @@ from oracle.program.steps import (
     RowAccess,
 )
 from runners.emission.body import Piece, pieces, progression, signs
+from runners.front_ends.intrinsics import multiply_name, rows_name
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, KernelModule
 
 _OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
 them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
-LATE_SINCE = 22
-"""Stores of rows, loads of rows of elements of 8 bits and less, mma of fp8 and of the larger
-shapes of f64, and multiplications with metadata: not in 20."""
 _SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
 """Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
 _SCALED = """define internal i64 @scaled(i32 %lane, i64 %bytes) {
@@ -70,40 +68,6 @@ def _held_type(use: Use) -> str:
     if isinstance(use.holds, Fragment):
         return _register_type(use.holds.matrix.type.name)
     return f"i{use.holds.bits}"
-
-
-def multiply_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of the intrinsic of a multiplication; None where this LLVM has none."""
-    d, a, b, c = (form.matrix(operand).type.name for operand in "dabc")
-    shape = form.shape.name
-    op = [f"{form.op}.popc"] if form.op else []
-    layouts = [form.a_layout, form.b_layout]
-    saturated = ["satfinite"] if form.satfinite else []
-    if form.opaque:
-        rounding = [form.rounding] if form.rounding else []
-        signature = [d, c] if a == "f16" else [a]
-        parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
-        return ".".join(("llvm.nvvm", *parts))
-    late = a in ("e4m3", "e5m2") or (a == "f64" and shape != "m8n8k4") or "e" in form.operands
-    if form.rounding or form.texts.get("kind") or (late and llvm < LATE_SINCE):
-        return None
-    if a in ("e4m3", "e5m2"):
-        signature = [d, a, b, c]
-    elif a == "f16":
-        signature = [d, c]
-    else:
-        signature = [a] if a == b else [a, b]
-    mnemonic = form.mnemonic.replace("::", ".").replace("_", ".")
-    return ".".join(("llvm.nvvm", mnemonic, *op, shape, *layouts, *saturated, *signature))
-
-
-def _rows_name(form: Form, *, llvm: int) -> str | None:
-    """Return the name of a load or store of rows without its pointer's suffix; None: none here."""
-    if llvm < LATE_SINCE and (form.is_store or form.element_bits != 16):
-        return None
-    # The opcode, but for the state space, which the pointer says.
-    words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]
-    return ".".join(("llvm.nvvm", form.mnemonic, *words))
 
 
 def _vector(first: int, count: int) -> str:
@@ -440,7 +404,7 @@ class LlvmWriter(NamedStepWriter):
     def _rows(self, step: RowAccess) -> None:
         form = step.form
         (use,) = step.uses
-        space, name = _SPACES[form.space], _rows_name(form, llvm=self.llvm)
+        space, name = _SPACES[form.space], rows_name(form, llvm=self.llvm)
         type_ = "void" if step.stores else self._result(use)
         values = self._values(use) if step.stores else []
         if name is not None:
@@ -491,8 +455,14 @@ class LlvmWriter(NamedStepWriter):
             matrix = form.matrices.get(operand)
             type_ = raw if matrix is None else _register_type(matrix.type.name)
             arguments.append((type_, self._cast(raw, value, type_)))
-        if step.selector is not None:
-            arguments.append(("i32", f"{step.selector}"))
+        if form.has_metadata:
+            # With scales there is one sparsity selector, 0 (9.7.14.6.1).
+            selector = "0" if form.is_scaled else f"{step.selector}"
+            arguments.insert(len(arguments) - 2 * form.is_scaled, ("i32", selector))
+        if form.is_scaled:
+            of_a, of_b = arguments[-2:]
+            ids = [("i16", f"{one}") for one in scale_ids(form, step.selector or 0)]
+            arguments[-2:] = [of_a, *ids[:2], of_b, *ids[2:]]
         type_, count = _register_type(form.d_type.name), d.holds.registers
         result = self._call(_struct(type_, count), name, *arguments)
         raw = _held_type(d)

@@ -81,8 +81,8 @@ def families(forms: tuple[Form, ...]) -> tuple[tuple[Form, ...], ...]:
     groups: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         types: tuple[object, ...] = (form.a_type, form.b_type, form.c_type, form.d_type)
-        if kind := form.texts.get("kind"):  # of 25 pairs of narrow types
-            types = kind, form.d_type
+        if form.kind:  # of 25 pairs of narrow types
+            types = form.kind, form.d_type
         key = (*types, form.satfinite, form.op, form.rounding, form.operands)
         groups.setdefault(key, []).append(form)
     return tuple(map(tuple, groups.values()))

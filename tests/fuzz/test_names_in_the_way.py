@@ -57,7 +57,7 @@ def test_what_is_on_the_path_is_named(tmp_path: Path, name: str, kind: str) -> N
         (SCRIPT, f":{ROOT}", EXPLAIN),
         (MODULE, f"{ROOT}:", EXPLAIN),
         # Starts a process that imports everything, too.
-        (SCRIPT, str(ROOT), ("run", "--runner", "sim", "--cases", "8", "--workers", "1")),
+        (SCRIPT, str(ROOT), ("run", "--runner", "sim", "--cases", "1", "--workers", "1")),
     ],
 )
 def test_what_is_in_the_current_folder_disturbs_nothing(

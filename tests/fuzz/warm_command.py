@@ -14,6 +14,7 @@ import fuzz.checks.compilers
 import fuzz.checks.programs
 import fuzz.commands.run
 import fuzz.console.report  # noqa: F401
+from corpus.known import known_with
 from oracle.isa.legality import verdict_of
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target, parse_version
@@ -24,6 +25,7 @@ with tempfile.TemporaryDirectory() as _folder:
 for _draft in round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), seed=0, number=0):
     verdict_of(_draft.text, target="sm_90", ptx_version="8.0")
 round_drafts.cache_clear()
+known_with(None)
 gc.collect()
 # Pages with objects that nobody looks at again are not copied.
 gc.freeze()

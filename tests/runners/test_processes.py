@@ -63,8 +63,11 @@ def test_what_a_process_that_yields_the_processor_starts_yields_it_too() -> None
         from runners.processes import run_tool
         be_nice(3)
         print(run_tool({look}, deadline=60).text)"""
-    child = [sys.executable, "-c", code]
-    said = subprocess.run(child, env=helper_environment(), capture_output=True, text=True).stdout
+    # In a session of its own: this one is to stay as it is.
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=helper_environment(), capture_output=True, text=True,
+        start_new_session=True,
+    ).stdout  # fmt: skip
     niceness = os.nice(0) + 3
     assert said.startswith(f"{niceness}\n")
     assert not SESSION.exists() or f"nice {niceness}" in said

@@ -30,12 +30,13 @@ from fuzz.campaign.store import (
     limit_reached,
 )
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Found, RoundPlan, Stage
+from fuzz.checks.protocol import Facts, Found, RoundPlan, RoundReport, Stage
 from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
+from strategies.rounds import ProgramCoverage
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 10**15)
@@ -260,6 +261,24 @@ def test_a_round_is_limited_where_the_budget_ends_inside_of_what_is_left_of_it(
     job = rounds.job(left, lambda _: RoundPlan(round=0, work=None, cases=100), frozenset())
     assert (job.number, job.skip) == (0, skip)
     assert job.limit == (left if left is not None and left < 100 - skip else None)
+
+
+@pytest.mark.parametrize("left", [None, 500])
+def test_a_slow_round_holds_up_others_only_where_cases_are_counted_out(left: int | None) -> None:
+    state = State(options={}, started="")
+    rounds = RoundQueue(state)
+    jobs = [
+        rounds.job(left, lambda number: RoundPlan(round=number, work=None, cases=100), frozenset())
+        for _ in range(3)
+    ]
+    for number in (2, 0, 1):
+        rounds.finished(
+            RoundReport(number=number, skip=0, coverage=ProgramCoverage(), complete=True, cases=100)
+        )
+        counted = [one.number for one in rounds.ready(lambda: left, frozenset())]
+        assert counted == ([number] if left is None else [[], [0], [1, 2]][(2, 0, 1).index(number)])
+    assert [job and job.number for job in jobs] == [0, 1, 2]
+    assert (state.rounds, state.whole, rounds.held) == (3, [], 0)
 
 
 @pytest.mark.parametrize("provisional", [False, True])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_fakes import IMAGE_BYTES, compiled, fake_runner, images, module
+from cuda_fakes import IMAGE_BYTES, KILLS, MISALIGNED, compiled, fake_runner, images, module
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from runners.cuda.compilation import DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.libraries import DeviceFacts
 from runners.cuda.runner import CudaRunner
 from runners.cuda.supervisor import SlotPool, lease_of
+from runners.processes import helper_environment
 from runners.protocol import Capabilities, Compiled, Failure, Ran, Trouble
 
 _CHUNK_IMAGES = 24
@@ -86,6 +89,37 @@ def test_code_compiled_before_a_restart_runs_after_it(runner: CudaRunner) -> Non
     for code in codes:
         assert isinstance(runner.run(code, images(3)), Ran)
     assert runner.starts == starts + 1
+
+
+def test_a_child_is_ready_when_the_next_one_dies_unless_the_device_is_to_blame() -> None:
+    def after(behaviour: int) -> int | None:
+        bad = images(1)
+        bad[0, 0] = behaviour
+        assert isinstance(runner.run(code, bad), Failure)
+        assert isinstance(runner.facts(), DeviceFacts)
+        return runner.pid
+
+    with fake_runner() as runner:
+        code = compiled(runner)
+        after(KILLS)
+        spare = runner._supervisor._spare
+        assert spare is not None
+        assert after(KILLS) == spare.process.pid
+        spare = runner._supervisor._spare
+        assert spare is not None
+        assert after(MISALIGNED) != spare.process.pid
+        assert spare.process.poll() is not None
+        spare = runner._supervisor._spare
+    assert spare is not None
+    assert spare.process.poll() is not None
+
+
+def test_a_child_begins_without_the_programs_that_it_may_compare() -> None:
+    look = "import runners.cuda.child, sys; print(*sys.modules)"
+    child = [sys.executable, "-c", look]
+    said = subprocess.run(child, env=helper_environment(), capture_output=True, text=True).stdout
+    assert "runners.cuda.session" in said.split()
+    assert not {"oracle.isa.lookup", "oracle.program.program"} & set(said.split())
 
 
 def test_the_cache_of_the_driver_is_off_in_the_child(runner: CudaRunner) -> None:

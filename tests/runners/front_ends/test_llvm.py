@@ -12,9 +12,10 @@ import pytest
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import LANES, Form
+from oracle.isa.lookup import NARROW_FORMS, selectors_of
 from oracle.isa.targets import Module
 from oracle.program.program import Program, walk
-from oracle.program.steps import PlainAccess
+from oracle.program.steps import PlainAccess, product_of
 from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends.languages import llvmlite_front_end
@@ -24,8 +25,10 @@ from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.ptx_text import ptx_digests
 from runners.simulated_runner import SimulatedRunner
+from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, draw
 from strategies.features import Focus
+from strategies.matrices import buffers_of, single_instruction
 from strategies.programs import programs
 from strategies.rounds import selected_forms
 
@@ -62,6 +65,25 @@ def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd
             assert isinstance(ran, Ran), ran
             expected = execute(program, images, target="sm_80")
             assert np.array_equal(ran.images, expected.images), entry
+
+
+def test_narrow_products_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
+    module, made = Module.named("sm_120a", "8.7"), dict[str, Program]()
+    for form in NARROW_FORMS[::29]:
+        known = selectors_of(form)
+        step = product_of(form)
+        steps = single_instruction(step.changed(selector=known[-1]) if known else step)
+        program = Program(buffers=buffers_of(steps), steps=steps)
+        made[f"kernel_{len(made)}"] = program
+    with SimulatedRunner("sm_120a") as device:
+        compiled = device.compile(front_end(emit_all(made, module=module)))
+        assert not isinstance(compiled, Failure), compiled
+        for entry, program in made.items():
+            images = expand(Recipe(classes=tuple(ValueClass), seed=2), program, 20)
+            ran = device.run(compiled, images, entry=entry)
+            assert isinstance(ran, Ran), ran
+            due = execute(program, images, target="sm_120a")
+            assert np.array_equal(ran.images, due.images), program
 
 
 def _drawn(focus: Focus, module: Module, forms: tuple[Form, ...]) -> Program:
