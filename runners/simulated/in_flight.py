@@ -225,11 +225,14 @@ class Queue:
         return self._marks[segment]
 
     def stored(
-        self, segment: int, size: int, where: Numbers, threads: Numbers
+        self, segment: int, size: int, where: Numbers, threads: Numbers, *, proxied: bool
     ) -> NDArray[np.bool_]:
-        """Take note of what threads write; return where a multiplication in flight reads."""
+        """Take note of what threads write; return where a multiplication in flight reads.
+
+        What is written through the async proxy, it sees.
+        """
         written, by, readers = self._of(segment, size)
-        written[where], by[where] = 2, threads
+        written[where], by[where] = 0 if proxied else 2, threads
         found: NDArray[np.bool_] = readers[where] > 0
         return found
 
