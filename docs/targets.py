@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oracle.isa.lookup import FORMS, is_available, notes_of
+from oracle.isa.lookup import FORMS, is_available, notes_of, warpgroup_forms
 from oracle.isa.targets import TARGETS, VERSIONS, Module, Target, versions_of
 from oracle.models import Confidence, figures_in, model_for
 from oracle.models.files import BASES
@@ -73,7 +73,7 @@ def page() -> str:
 def _row(target: Target) -> str:
     last = versions_of(target)[-1]
     module = Module(target, last)
-    forms = sum(is_available(form, module) for form in FORMS)
+    forms = sum(is_available(form, module) for form in (*FORMS, *warpgroup_forms()))
     gpus = "" if target.suffix else GPUS.get(target.number, "")
     simulated = "yes" if target.number in ARCHITECTURES else "no"
     cells = (target.name, gpus, target.since, last, forms, _figures(target), simulated)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fuzz.runner import made_here
 from oracle.descriptors import read_matrix, write_matrix
 from oracle.errors import InfrastructureError, UsageError
+from oracle.execution.chosen import Scales, scale_places, scales_of
 from oracle.isa.forms import Form, FormatKind
 from oracle.isa.lookup import chunks_of, figures_of
 from oracle.isa.targets import Module, parse_release
@@ -31,6 +32,7 @@ from oracle.measuring.inference import (
     multiplied,
 )
 from oracle.measuring.probes import Dots, double_probes, float_probes
+from oracle.measuring.scaled_probes import scaled_probes
 from oracle.models import (
     CompilerRange,
     Confidence,
@@ -40,9 +42,10 @@ from oracle.models import (
     Model,
     NanRule,
     ScalarDot,
+    ScaledDot,
     TruncatedDot,
 )
-from oracle.models.figures import allowed_of, exact_name, values_in
+from oracle.models.figures import DotUnit, allowed_of, exact_name, values_in
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from oracle.program.warpgroup import AsyncProduct
@@ -54,7 +57,7 @@ from strategies.matrices import buffers_of, single_instruction
 from strategies.programs.warpgroups import plain_multiplication
 
 Array = NDArray[Any]
-AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
+AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot, ScaledDot)
 
 _BATCH, _BATCH_BYTES = 8192, 32 << 20
 """Images of one launch, and their bytes, at most: they fill a GPU."""
@@ -87,27 +90,40 @@ class ProbedDevice:
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
         self.compiled: Compiled = compiled
 
-    def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
+    def multiply(
+        self, form: Form, a: Array, b: Array, c: Array, scales: Scales | None = None
+    ) -> Array:
         """Return what the device makes of some matrices, (count, m, n)."""
         (entry, program), parts = self._programs[form.opcode], list[Array]()
         together = max(1, min(_BATCH, _BATCH_BYTES // program.image_bytes))
         for start in range(0, len(c), together):
             part = slice(start, start + together)
             images = _images(form, program, a[part], b[part], c[part])
+            if scales is not None:
+                _write_scales(form, program, images, (scales[0][part], scales[1][part]))
             ran = self.runner.run(self.compiled, images, entry=entry)
             if isinstance(ran, Failure):
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
             parts.append(np.array(_matrices(form, program, ran.images, "d")[: len(c[part])]))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
-    def random(self, form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
-        """Return A, B and C of so many images of every class of values, (count, rows, columns)."""
+    def random(
+        self, form: Form, count: int, seed: int
+    ) -> tuple[Array, Array, Array, Scales | None]:
+        """Return A, B and C of so many images of every class of values, (count, rows, columns).
+
+        Behind them are their scales, if there are any.
+        """
         _, program = self._programs[form.opcode]
         recipe = Recipe(classes=tuple(ValueClass), seed=derived_seed("measure", seed))
         images = expand(recipe, program, -(-count // form.groups))
         a, b, c = (np.array(_matrices(form, program, images, name)[:count]) for name in "abc")
         # Of a B of which metadata choose, so many rows as are met.
-        return a, b[:, : form.stored.shape.k], c
+        scales = None
+        if form.is_scaled:
+            words = [_words(form, program, images, name, 1) for name in ("sa", "sb")]
+            scales = scales_of(form, (words[0], words[1], 0), slice(count))
+        return a, b[:, : form.stored.shape.k], c, scales
 
     def dots(self, form: Form, dots: Dots) -> Array:
         """Return what the device makes of dot products, patterns (count,)."""
@@ -119,7 +135,13 @@ class ProbedDevice:
         c = np.zeros((count, shape.m, shape.n), dots.c.dtype)
         tile, place = np.divmod(np.arange(len(dots)), size)
         a[tile, place], b[tile, :, place], c[tile, place, place] = dots.a, dots.b, dots.c
-        return np.asarray(self.multiply(form, a, b, c)[tile, place, place])
+        scales = None
+        if dots.scales is not None:
+            of_a = np.zeros((count, shape.m, form.scales), np.uint8)
+            of_b = np.zeros((count, form.scales, shape.n), np.uint8)
+            of_a[tile, place], of_b[tile, :, place] = dots.scales
+            scales = of_a, of_b
+        return np.asarray(self.multiply(form, a, b, c, scales)[tile, place, place])
 
 
 def _tile(program: Program, operand: str) -> Tile:
@@ -151,6 +173,21 @@ def _images(form: Form, program: Program, a: Array, b: Array, c: Array) -> Image
     return images
 
 
+def _write_scales(form: Form, program: Program, images: Images, scales: Scales) -> None:
+    """Write scales of A and B into the lanes and bytes that constants of 0 choose."""
+    for name, values in (("a", scales[0]), ("b", scales[1].swapaxes(1, 2))):
+        lane, first = scale_places(form, name, 0)
+        byte = program.offset(f"s{name}") + 4 * lane[:, None] + first + np.arange(form.scales)
+        images[: len(values), byte] = values
+
+
+def _words(form: Form, program: Program, images: Images, operand: str, count: int) -> Array:
+    """Return registers of an operand, uint32 (images, threads, count)."""
+    offset = program.offset(operand)
+    part = images[:, offset : offset + form.threads * 4 * count]
+    return np.ascontiguousarray(part).view(np.uint32).reshape(len(images), form.threads, count)
+
+
 def _placed(form: Form, met: Array, images: Images, offset: int) -> Array:
     """Write metadata into images; return B with these rows where they are met."""
     pairs = np.resize(np.array(chunks_of(form), np.uint32), len(images))
@@ -171,9 +208,7 @@ def _matrices(form: Form, program: Program, images: Images, operand: str) -> Arr
         return read(images, offset, _tile(program, operand))
     if form.warps > 1 and operand == "b":
         return read_matrix(images, form.matrix("b"), _addresses_of_b(program))
-    part = images[:, offset : offset + form.threads * 4 * form.words(operand)]
-    words = np.ascontiguousarray(part).view(np.uint32)
-    return unpack(form, operand, words.reshape(len(images), form.threads, -1))
+    return unpack(form, operand, _words(form, program, images, operand, form.words(operand)))
 
 
 def _addresses_of_b(program: Program) -> NDArray[np.int64]:
@@ -191,19 +226,24 @@ class UnitOutcome(NamedTuple):
 
     images: int
     differing: int  # Images in which the device returned something else than the model
-    dots: tuple[Array, Array, Array, Array]
-    """Rows of some dot products that differ, (count, k), the columns, and C and D."""
+    dots: Dots  # Some that differ
+    returned: Array  # Their D, (count,)
 
 
 def confirm(task: ProbeTask, device: ProbedDevice) -> UnitOutcome:
     """Compare the device with the model on random images."""
     form, model, images, seed = task
-    a, b, c = device.random(form, images, seed)
-    d = device.multiply(form, a, b, c)
-    different = multiplied(form, a, b, c, model) != d
+    a, b, c, scales = device.random(form, images, seed)
+    d = device.multiply(form, a, b, c, scales)
+    different = multiplied(form, a, b, c, model, scales) != d
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
-    dots = a[tile, row], b[tile, :, column], c[tile, row, column], d[tile, row, column]
-    return UnitOutcome(len(c), int(np.count_nonzero(different.any(axis=(1, 2)))), dots)
+    dots = Dots(
+        family=("random images",) * len(tile), a=a[tile, row], b=b[tile, :, column],
+        c=c[tile, row, column], scale_type=form.texts["stype"] if form.is_scaled else "",
+        scales=None if scales is None else (scales[0][tile, row], scales[1][tile, :, column]),
+    )  # fmt: skip
+    count = int(np.count_nonzero(different.any(axis=(1, 2))))
+    return UnitOutcome(len(c), count, dots, d[tile, row, column])
 
 
 def confirmed_there(task: ProbeTask) -> UnitOutcome:
@@ -240,7 +280,9 @@ class Measurer:
         """Return what is found out of each unit, as it is confirmed."""
         # Of f64 there is one set of figures for all roundings.
         doubles = [unit for unit in units if unit.kind == "double"]
-        fitted = [[unit] for unit in units if unit.kind == "dot"] + [doubles] * bool(doubles)
+        fitted = [[unit] for unit in units if unit.kind in ("dot", "scaled")] + [doubles] * bool(
+            doubles
+        )
         evidence = list(map(self._evidence, fitted))
         for some, seen, found in zip(fitted, evidence, self.map_fits(fit, evidence), strict=True):
             yield self._fitted(some, seen, found)
@@ -249,18 +291,25 @@ class Measurer:
             if unit.kind == "scalar":
                 # In which order four products are added up in scalar arithmetic, if they are.
                 row = self.known.scalar_for(form)
-                tiles = self.device.random(form, _SCALAR_IMAGES, self.seed)
+                tiles = self.device.random(form, _SCALAR_IMAGES, self.seed)[:3]
                 values = allowed_of(ScalarDot)["order"].words
                 yield self._chosen(unit, "order", row and row.order.value, values, tiles)
             elif unit.kind == "exact":
-                name, tiles = exact_name(form), self.device.random(form, _EXACT_IMAGES, self.seed)
+                name, tiles = (
+                    exact_name(form),
+                    self.device.random(form, _EXACT_IMAGES, self.seed)[:3],
+                )
                 values = allowed_of(ExactSum)[name].words
                 yield self._chosen(unit, name, values_in(self.known.exact).get(name), values, tiles)
 
     def _evidence(self, units: Sequence[MeasuredUnit]) -> ProbeEvidence:
         types, depth = units[0].types, units[0].first.stored.shape.k
         is_double = units[0].kind == "double"
-        dots = double_probes(depth) if is_double else float_probes(types, depth)
+        form = units[0].first
+        if form.is_scaled:
+            dots = scaled_probes(types, depth, form.scales, form.texts["stype"])
+        else:
+            dots = double_probes(depth) if is_double else float_probes(types, depth)
         returned = np.concatenate([self.device.dots(unit.first, dots) for unit in units])
         roundings = tuple(unit.first.rounding or "rn" for unit in units)
         return ProbeEvidence(types, dots, returned, roundings)
@@ -271,7 +320,11 @@ class Measurer:
         unit, forms = units[0], tuple(form for unit in units for form in unit.forms)
         if unit.kind == "double":
             unit = MeasuredUnit(name=unit.types, types=unit.types, forms=forms)
-        row = self.known.doubles if unit.kind == "double" else self.known.find_dot(unit.first)
+        row: DotUnit | DoubleChain | None = self.known.find_dot(unit.first)
+        if unit.kind == "double":
+            row = self.known.doubles
+        elif unit.kind == "scaled" and self.known.judges(unit.first):
+            row = self.known.scaled_for(unit.first)
         known = {} if row is None else values_in(row)
         if isinstance(known.get("nan"), NanRule) and known["nan"].order:
             # Where payloads are kept, the word without one does not matter.
@@ -291,15 +344,15 @@ class Measurer:
             images, wrong = self._confirmed(result())
             if not wrong:
                 return replace(result(), images=images)
-            if unit.kind == "double":
+            alike = [one for one in wrong if _are_alike(one.dots, evidence.dots)]
+            if unit.kind == "double" or not alike:
                 break
             # What random images showed is evidence, too.
-            a, b, c, d = (
-                np.concatenate(each)[:_KEPT]
-                for each in zip(*(one.dots for one in wrong), strict=True)
-            )
-            dots = evidence.dots.plus(Dots(family=("random images",) * len(c), a=a, b=b, c=c))
-            evidence = replace(evidence, dots=dots, returned=np.append(evidence.returned, d))
+            alike = alike[: _KEPT // _SHOWN]
+            evidence = replace(
+                evidence, dots=evidence.dots.plus(*(one.dots for one in alike)),
+                returned=np.concatenate([evidence.returned, *(one.returned for one in alike)]),
+            )  # fmt: skip
             found = fit(evidence)
         refusal = found.contradiction or _first(wrong, unit.first)
         return replace(result(), figures={}, contradiction=refusal)
@@ -337,6 +390,8 @@ class Measurer:
         match result.unit.kind:
             case "dot":
                 return replace(self.known, dots=(unit,))
+            case "scaled":
+                return replace(self.known, scaled=(unit,))
             case "scalar":
                 return replace(self.known, scalars=(unit,))
             case "double":
@@ -356,10 +411,18 @@ class Measurer:
         return agree, [one for one in came if one.differing]
 
 
+def _are_alike(one: Dots, other: Dots) -> bool:
+    """Whether dot products have as many scales, of one format: those of a unit may have others."""
+    counts = [0 if dots.scales is None else dots.scales[0].shape[1] for dots in (one, other)]
+    return counts[0] == counts[1] and one.scale_type == other.scale_type
+
+
 def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
-    a, b, c, d = (each[0].tolist() for each in wrong[0].dots)
+    dots = wrong[0].dots
     return Contradiction(
-        family=f"random images of {form.opcode}", a=tuple(a), b=tuple(b), c=c, returned=d,
+        family=f"random images of {form.opcode}", a=tuple(dots.a[0].tolist()),
+        b=tuple(dots.b[0].tolist()), c=int(dots.c[0]), returned=int(wrong[0].returned[0]),
+        scales=tuple(tuple(one[0].tolist()) for one in dots.scales or ()),
         nearest=None, differing=sum(each.differing for each in wrong),
         among=sum(each.images for each in wrong),
     )  # fmt: skip
@@ -367,7 +430,7 @@ def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
 
 def unit_of_model(
     result: MeasuredResult, source: str = "", confidence: Confidence = Confidence.MEASURED
-) -> TruncatedDot | ScalarDot | DoubleChain | dict[str, Figure[Any]]:
+) -> TruncatedDot | ScalarDot | ScaledDot | DoubleChain | dict[str, Figure[Any]]:
     """Return the unit of a model that has the figures of a result; of integers the figures."""
     figures: dict[str, Any] = {}
     for name, one in result.figures.items():
@@ -380,7 +443,9 @@ def unit_of_model(
         return figures
     if unit.kind == "double":
         return DoubleChain(**figures)
-    kind = TruncatedDot if unit.kind == "dot" else ScalarDot
+    kinds: dict[str, type[TruncatedDot | ScaledDot | ScalarDot]]
+    kinds = {"dot": TruncatedDot, "scaled": ScaledDot, "scalar": ScalarDot}
+    kind = kinds[unit.kind]
     return kind(instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures)
 
 
@@ -401,6 +466,7 @@ def measured_model(
         target=target, base=target,
         dots=tuple(unit for _, unit in units if isinstance(unit, TruncatedDot)),
         scalars=tuple(unit for _, unit in units if isinstance(unit, ScalarDot)),
+        scaled=tuple(unit for _, unit in units if isinstance(unit, ScaledDot)),
         doubles=next((unit for _, unit in units if isinstance(unit, DoubleChain)), None),
         exact=ExactSum(**exact),
     )  # fmt: skip
@@ -426,6 +492,7 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
         last,
         dots=_ranged(releases, [model.dots for model in models]),
         scalars=_ranged(releases, [model.scalars for model in models]),
+        scaled=_ranged(releases, [model.scaled for model in models]),
         doubles=doubles[-1] if doubles else None,
     )
 
@@ -444,7 +511,9 @@ def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tupl
         for group in filled:
             row = unit[group[-1]]
             # Several instructions compute these, which a compiler chose.
-            is_expansion = isinstance(row, ScalarDot) or row.sums or row.addend.value == "last"
+            is_expansion = isinstance(row, ScalarDot) or (
+                isinstance(row, TruncatedDot) and (row.sums or row.addend.value == "last")
+            )
             if len(filled) == 1 and not is_expansion:
                 made.append(row)
             else:

@@ -166,8 +166,8 @@ class OpenRunner:
     uuid: str = ""  # what tells a GPU from all others; empty where nothing does
     cuda: str = ""  # highest version that the driver supports, such as "13.0"; empty without
     groups: str = ""
-    """`.target` of the programs of warpgroups that are drawn beside those of `target`, where nobody
-    has asked for a target; empty where there are none."""
+    """`.target` of programs of forms that `target` lacks (`GROUP_TARGETS`), where nobody has asked
+    for a target; empty where there are none."""
     release: str = ""
     """Of CUDA whose compiler makes its code, "12.4" or "unknown"; empty where PTX is run itself."""
 

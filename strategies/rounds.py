@@ -368,8 +368,9 @@ def images_per_program(number: int) -> int:
     return min(IMAGES, _FIRST_IMAGES << min(doublings, 16))
 
 
-GROUP_TARGETS = {"sm_90": "sm_90a"}
-"""The `.target` that has instructions of warpgroups on devices of a plain one (9.7.15)."""
+GROUP_TARGETS = {"sm_90": "sm_90a", "sm_120": "sm_120a", "sm_121": "sm_121a"}
+"""The `.target` that has more multiplications on devices of a plain one: those of warpgroups
+(9.7.15), and those with `.kind` (9.7.14.5.14, Target ISA Notes)."""
 _SHARE_OF_GROUPS = 8
 """One round of so many has programs of warpgroups, if others are drawn, too: one of them, on 8
 images, takes as long as eight others (0.5 s and 0.06 s of a worker, H200, 2026-11-29)."""
@@ -378,19 +379,21 @@ GROUP_PROGRAMS = 4  # Programs of such a round that are of warpgroups
 
 def target_of(form: Form | None, target: str) -> str:
     """Return the `.target` of modules with a form, in a campaign of a target."""
-    return GROUP_TARGETS.get(target, target) if form is not None and form.warps > 1 else target
+    if form is None or not (form.warps > 1 or form.kind):
+        return target
+    return GROUP_TARGETS.get(target, target)
 
 
 def _parted(forms: Iterable[Form], target: str) -> tuple[list[Form], list[Form]]:
-    """Return the forms in modules of a target, and those of warpgroups in modules of another."""
+    """Return the forms of one warp, and those of warpgroups in modules of another target."""
     parts: tuple[list[Form], list[Form]] = [], []
     for form in forms:
-        parts[target_of(form, target) != target].append(form)
+        parts[form.warps > 1 and target_of(form, target) != target].append(form)
     return parts
 
 
 def group_target(forms: Iterable[Form], target: str) -> str:
-    """Return the `.target` of the forms of warpgroups that have another than `target`, or ""."""
+    """Return the `.target` of the forms that have another than `target`, or ""."""
     return next((own for form in forms if (own := target_of(form, target)) != target), "")
 
 
@@ -411,7 +414,8 @@ def selected_forms(
     own = [form for form in selected if form.is_main and is_valued(form, module)]
     if groups and target in GROUP_TARGETS:
         other = Module.named(GROUP_TARGETS[target], version)
-        own += [form for form in selected if form.warps > 1 and is_valued(form, other)]
+        more = (form for form in selected if target_of(form, target) != target)
+        own += [form for form in more if is_valued(form, other)]
     forms = tuple(own) or tuple(
         form
         for form in VALUED_FORMS

@@ -546,7 +546,7 @@ class Compilers:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "target of programs of warpgroups": facts.groups or None,
+            "second target": facts.groups or None,
             **facts.version_options,
             **given(self.members),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),

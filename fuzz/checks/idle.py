@@ -53,10 +53,11 @@ of a busy worker may take to start the next (not measured)."""
 _TOGETHER = 1 << 22  # images of a comparison at most
 _MOST = {False: 1, True: 4}
 """Comparisons of a program, for which its module is loaded: with one or two of them, and 20 ms a
-program of the driver's compiler, two workers left an H200 idle 38 % of the time (2026-11-29)."""
+program of the driver's compiler, two workers left an H200 idle 38 % of the time (2026-11-29). The
+programs of a round take turns, as they are in one or two modules: where those of two rounds did, an
+H200 was idle 25 % of the time, for a module was compiled for its last program (2026-11-29)."""
 _LANES_TAKE = 4
 """Code of lanes alone has so many times fewer images: more programs find more than images."""
-_POOL = 16  # programs that take turns: those of a module
 _QUEUED = 3  # comparisons on their way: while one is looked at the device has two
 _CLAIMS = 2
 """Workers that compare in a device's idle time: one left it idle between two launches, 31 % of the
@@ -122,7 +123,7 @@ class IdleTime:
         self._claim: socket.socket | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._end = threading.Event()
-        self._new: deque[ImageLaunch] = deque(maxlen=_POOL)
+        self._new: Sequence[ImageLaunch] = ()  # of the last round that had any
         self._pool: list[_Deepened] = []
         self._queued: deque[tuple[_Deepened, FreshWork, PendingFresh]] = deque()
         self._odd: deque[Odd] = deque()
@@ -141,7 +142,8 @@ class IdleTime:
         if self._is_gpu or self._screening is not None:
             if self._claim is None and not self._claimed():
                 return
-            self._new.extend(verified)
+            if verified:
+                self._new = tuple(verified)
         else:
             for item in filter(None, map(self._encoded, verified)):
                 assert self._device is not None
@@ -212,13 +214,14 @@ class IdleTime:
         compared = screened = 0.0  # seconds
         # Once no more rounds are wanted, findings that wait have the device to themselves.
         while not (self._end.is_set() or self._heartbeat.interrupted):
-            if self._new and len(self._pool) < _POOL:
-                launch = self._new.popleft()
-                item = self._encoded(launch) if self._device is not None else None
-                if item is not None:
-                    self._pool.append(item)
-                elif screening is not None:
-                    screening.add(launch)
+            if self._new and self._next() is None:
+                launches, self._new = self._new, ()
+                for launch in launches:
+                    item = self._encoded(launch) if self._device is not None else None
+                    if item is not None:
+                        self._pool.append(item)
+                    elif screening is not None:
+                        screening.add(launch)
             begun = time.monotonic()
             is_due = screened * _SHARE <= compared or not (self._pool or self._queued)
             if screening is not None and is_due and screening.is_ready:

@@ -25,6 +25,7 @@ from fuzz.checks.program_rounds import ImageLaunch, ProgramRounds
 from fuzz.checks.protocol import health_of
 from fuzz.checks.rounds import Work
 from fuzz.compilers.members import not_read
+from fuzz.findings.verdicts import COPIES
 from fuzz.kinds import KINDS
 from fuzz.runner import (
     BeatingRunner,
@@ -333,8 +334,10 @@ class Programs:
             forms=frozenset(form.opcode for form in forms),
             coverage=ProgramCoverage,
             round=round_of,
-            # A wrong result that one warp alone shows.
-            shrinks=lambda case: KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1,
+            # A wrong result that one warp alone shows, or some warpgroups.
+            shrinks=lambda case: (
+                KINDS[case.kind].shrinks and int(case.details.get("copies", 1)) < COPIES
+            ),
             trouble=trouble,
             summary={
                 "verdicts": {},
@@ -355,7 +358,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "target of programs of warpgroups": facts.groups or None,
+            "second target": facts.groups or None,
             **facts.version_options,
             **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,

@@ -98,7 +98,7 @@ class Facts:
     """What a worker says of what it has opened."""
 
     target: str  # value of `.target`; where rounds go over several, that of the first
-    groups: str = ""  # that of programs of warpgroups, where it is another; empty: there are none
+    groups: str = ""  # that of programs of forms that it lacks; empty: there are none
     ptx_version: str  # of the modules; if rounds draw it, the newest
     drawn: PtxVersions | None = None  # what rounds draw `.version` from; None: all have the one
     version: str  # of the runner

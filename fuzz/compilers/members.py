@@ -288,7 +288,7 @@ class Fitting:
     """PTX ISA versions that rounds draw from: those that some member reads (or all), and most
     often one that all of them do."""
     newest: Newest
-    groups: str = ""  # `.target` of programs of warpgroups, if some member knows it (or all)
+    groups: str = ""  # second `.target` (`GROUP_TARGETS`), if some member knows it (or all)
     without_groups: tuple[str, ...] = ()  # sentences about members that do not
 
 
@@ -348,8 +348,8 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
 
 
 def not_read(toolchain: Toolchain, target: str) -> str:
-    """Say that a compiler does not get programs of warpgroups."""
-    return f"programs of warpgroups: {toolchain.named} does not know {target}"
+    """Say that a compiler does not get programs for a second target."""
+    return f"programs for {target}: {toolchain.named} does not know it"
 
 
 def _newest(member: Member, place: RunPlace) -> PtxVersion | None:

@@ -93,8 +93,7 @@ def culprit_of(
     """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         if program.warps > 1:
-            wrong = wrong_multiplication(device, program, image)
-            return wrong and replace(_culprit(*wrong), form=None, together=True)
+            return wrong_multiplication(device, program, image)
         (found,) = shared_register_culprits(device, program, image[None])
         if found is not None:
             return found

@@ -72,6 +72,7 @@ class Culprit:
     instructions: tuple[str, ...]
     """As PTX spells them, or steps in words, most telling first."""
     condition: str = ""  # without which it is right
+    which: str = field(default="", compare=False)  # of the program's instructions it is, in words
     form: Form | None = None  # the instruction in which operands share registers
     together: bool = False
     """Whether each step was right by itself: of a smaller program less may be named."""

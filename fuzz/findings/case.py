@@ -106,7 +106,7 @@ def named_after(evidence: Evidence, culprit: Culprit | None, *, builds: str = ""
     if culprit is None or culprit.instructions == (CODE,):
         return evidence
     bucket = bucket_of_culprit(evidence.kind, culprit, builds)
-    return replace(evidence, bucket=bucket, culprit=words_of(culprit))
+    return replace(evidence, bucket=bucket, culprit=culprit.which or words_of(culprit))
 
 
 def _results(attempts: Iterable[Attempt]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:

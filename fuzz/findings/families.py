@@ -20,7 +20,7 @@ from corpus import Case, Identity, Kind, Saved
 from corpus.finding import BESIDE, DIVERGED, RIGHT
 from corpus.known import Row
 from fuzz.diagnosis.experiments import Culprit, unit_of
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import differ_outside, differences
 from fuzz.kinds import KILLS, described, is_provisional, sentence, what_is_wrong
 from oracle.execution.tracing import maker_of, producer_of, trace, writer_of
 from oracle.isa.forms import Form
@@ -159,10 +159,7 @@ def look_of(
             is_lane_code(one.step) or (accesses_rows(one.step) and one.step.memory.computed)
             for one in traced.events[: first.event.number + 1]
         )
-    outside = any(
-        differences(program, should, came).outside
-        for should, came in zip(expected, actual, strict=True)
-    )
+    outside = differ_outside(program, expected, actual)
     # Code of lanes has many instructions: they would all be one line.
     name = f"{_LANES} that ends in {scalar}" if scalar else unit_name(form)
     # Its operands may be what is wrong.

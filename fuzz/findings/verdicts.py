@@ -120,17 +120,19 @@ def in_a_line(one: Difference) -> str:
     return f"{one.where}: expected {expected}, actual {actual}"
 
 
-class Differences(list[Difference]):
-    """What differs in one image."""
-
-    outside = False  # whether bytes outside of every result differ
+def differ_outside(program: Program, expected: Images, actual: Images) -> bool:
+    """Whether bytes outside of every result differ in some image, uint8 (count, image_bytes)."""
+    left = expected != actual
+    for result in results(program):
+        left[:, bytes_of(result)] = False
+    return bool(left.any())
 
 
 def differences(
     program: Program, expected: NDArray[np.uint8], actual: NDArray[np.uint8]
-) -> Differences:
+) -> list[Difference]:
     """List the elements of results that differ, row by row, then the other bytes."""
-    found, left = Differences(), expected != actual
+    found, left = list[Difference](), expected != actual
     for result in reversed(results(program)):
         bytes_ = bytes_of(result)
         differing = left[bytes_].any(axis=2)
@@ -146,9 +148,7 @@ def differences(
                 )
                 for row, column in np.argwhere(differing).tolist()
             ]  # fmt: skip
-    others = np.flatnonzero(left)
-    found.outside = bool(others.size)
-    for number in others[:_MOST_BYTES].tolist():
+    for number in np.flatnonzero(left)[:_MOST_BYTES].tolist():
         place = locate(program, number)
         where = f"byte {number}" if place is None else f"byte {place.offset} of {place.buffer}"
         found.append(

@@ -23,7 +23,7 @@ from fuzz.findings.families import (
     bucket_of_flaky,
     form_name,
 )
-from fuzz.findings.verdicts import Attempt, Subject, differences, judge
+from fuzz.findings.verdicts import Attempt, Subject, differ_outside, judge
 from fuzz.kinds import sentence
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
@@ -137,8 +137,8 @@ class ScreenExaminer:
         if is_local and not (others and others.wrong):
             bucket = self._multiprocessor(kind, one.sm)
         elif steady:
-            found = differences(source.program, expected, one.actual)
-            bucket = bucket_of_difference(kind, form, outside=found.outside)
+            outside = differ_outside(source.program, expected[None], one.actual[None])
+            bucket = bucket_of_difference(kind, form, outside=outside)
         else:
             bucket = bucket_of_flaky(form)
         attempt = Attempt(

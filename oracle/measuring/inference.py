@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan, own_scratch
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import chain
+from oracle.arithmetic.scaled import scaled_product
 from oracle.errors import UsageError
+from oracle.execution.chosen import Scales
 from oracle.execution.execution import multiply
 from oracle.execution.execution import product as product_of
 from oracle.execution.products import parts
@@ -29,7 +31,7 @@ from oracle.isa.forms import FORMATS, Form
 from oracle.isa.lookup import FORMS, figures_of, is_available, warpgroup_forms
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.measuring.probes import Dots
-from oracle.models import DoubleChain, Model, NanRule, TruncatedDot
+from oracle.models import DoubleChain, Model, NanRule, ScaledDot, TruncatedDot
 from oracle.models.figures import allowed_of, measured, values_allowed
 
 Array = NDArray[Any]
@@ -58,7 +60,9 @@ class MeasuredUnit:
 
     @property
     def kind(self) -> str:
-        """Return "dot", "scalar", "double" or "exact"."""
+        """Return "dot", "scaled", "scalar", "double" or "exact"."""
+        if self.first.is_scaled:
+            return "scaled"
         if not self.first.a_type.is_float:
             return "exact"
         if self.first.groups > 1:
@@ -90,8 +94,6 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     for form in (*_FORMS, *_ends(warpgroup_forms())):
         if form.opaque and form.satfinite and form.a_type.is_float:
             continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
-        if form.is_scaled:
-            continue  # no probes find the figures of scaled blocks yet
         if is_available(form, module) and fnmatchcase(form.opcode, only):
             grouped.setdefault(_unit_of(form), []).append(form)
     if not grouped:
@@ -130,14 +132,17 @@ def _unit_of(form: Form) -> tuple[str, str]:
     return " ".join(words), types
 
 
-def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
+def multiplied(
+    form: Form, a: Array, b: Array, c: Array, model: Model, scales: Scales | None = None
+) -> Array:
     """Return what a model says of some matrices, (count, m, n)."""
     if form.opaque:
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
     # Of an A that metadata place, what is stored is multiplied, of B what it meets.
     for part in parts(form, len(c)):
-        d[part] = product_of(form, a[part], b[part], c[part], model, own_scratch())
+        own = None if scales is None else (scales[0][part], scales[1][part])
+        d[part] = product_of(form, a[part], b[part], c[part], model, own_scratch(), scales=own)
     return d
 
 
@@ -175,6 +180,7 @@ class Contradiction:
     nearest: int | None  # By the hypothesis that explains most; None where there is only one
     differing: int  # Probes that this hypothesis does not explain, `among` all
     among: int
+    scales: tuple[tuple[int, ...], ...] = ()  # Of A and B, where they have any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +226,12 @@ class Fit:
         return {name: figure.value for name, figure in self.figures.items()}
 
 
+def scaled_rule_of(types: str, values: Values) -> ScaledDot:
+    """Return a unit of scaled blocks with these values."""
+    figures: Any = {name: measured(value) for name, value in values.items()}
+    return ScaledDot(instruction="mma", types=types, **figures)
+
+
 def rule_of(types: str, values: Values) -> TruncatedDot:
     """Return a unit with these values; it has no figure whose value is None."""
     figures: Any = {name: measured(value) for name, value in values.items() if value is not None}
@@ -232,10 +244,15 @@ def computed(types: str, values: Values, dots: Dots, rounding: str = "rn") -> Ar
     for start in range(0, len(dots), 4096):
         part = slice(start, start + 4096)
         operands = dots.a[part, None, :], dots.b[part, :, None], dots.c[part, None, None]
-        if types.startswith("f64"):
+        if dots.scales is not None:
+            scales = dots.scales[0][part, None, :], dots.scales[1][part, :, None]
+            rule = scaled_rule_of(types, values)
+            made = scaled_product(*operands, scales, dots.scale_type, rule)
+            d: Array = made.transpose(1, 2, 0)
+        elif types.startswith("f64"):
             figures: Any = {name: measured(value) for name, value in values.items()}
-            rule = DoubleChain(**figures)
-            d = chain(*operands, rounding=rounding, rule=rule, scratch=own_scratch())
+            doubles = DoubleChain(**figures)
+            d = chain(*operands, rounding=rounding, rule=doubles, scratch=own_scratch())
         else:
             d = dot_product(*operands, rule=rule_of(types, values), scratch=own_scratch())
         result[part] = d[0, 0]
@@ -288,11 +305,14 @@ class ProbeEvidence:
             b=tuple(self.dots.b[row].tolist()), c=int(self.dots.c[row]),
             returned=int(self.returned[wrong[0]]), nearest=int(made[wrong[0]]),
             differing=len(wrong), among=len(made),
+            scales=tuple(tuple(one[row].tolist()) for one in self.dots.scales or ()),
         )  # fmt: skip
 
 
 def fit(evidence: ProbeEvidence) -> Fit:
     """Find the figures of a unit."""
+    if evidence.dots.scales is not None:
+        return _Scaled(evidence).fit()
     return (_Search if evidence.types.startswith("f64") else _Floats)(evidence).fit()
 
 
@@ -525,3 +545,34 @@ class _Floats(_Search):
             changed = {name: best[name] + by for name in counted}
             if all(changed[name] in self.every[name] for name in counted):
                 yield {**best, "product_exponent": one, **changed}
+
+
+class _Scaled(_Search):
+    """The search for the figures of scaled blocks."""
+
+    def values(self) -> dict[str, Sequence[Any]]:
+        scales = self.evidence.dots.scales
+        assert scales is not None
+        made = {
+            name: values_allowed(one)
+            for name, one in allowed_of(ScaledDot).items()
+            if name != "nan"
+        }
+        # What has a scale in common can be a term.
+        most = self.evidence.dots.a.shape[1] // scales[0].shape[1]
+        made["group"] = [1 << bit for bit in range(most.bit_length())]
+        # Of sums with fewer bits than f32 has, hardly a probe tells the rounding: the usual first.
+        made["rounding"] = sorted(made["rounding"], key=lambda one: one != "rz")
+        return made | {"zero_exponent": tuple(_ZERO_EXPONENTS)}
+
+    def start(self) -> dict[str, Any]:
+        return {
+            "group": 1, "aligned": "products", "fraction_bits": 24, "zero_exponent": -165,
+            "rounding": "rz", "nan": (*self.evidence.nans(), CANONICAL_NAN["f32"])[0],
+        }  # fmt: skip
+
+    def stages(self) -> Iterator[tuple[tuple[str, ...], Change]]:
+        yield ("alignment",), self.free("aligned", "fraction_bits", "rounding")
+        yield ("groups",), self.free("group", "fraction_bits")
+        yield ("rounding",), self.free("rounding")
+        yield _ZEROS, self.free("zero_exponent")

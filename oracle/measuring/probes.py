@@ -9,7 +9,7 @@ device, so that one launch takes them all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import FLOATS
 from oracle.arithmetic.doubles import QUIET
-from oracle.isa.forms import FORMATS, Format
+from oracle.isa.forms import FORMATS, SCALES_OF_ONE, Format
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -29,10 +29,10 @@ _SIGNS = (1.0, -1.0)
 
 def encode(values: Floats, fmt: Format) -> Array:
     """Return the patterns of values that a format holds exactly (or rounds somehow)."""
-    if fmt.bits == 8:
+    if fmt.bits <= 8:
         most = fmt.largest
         values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
-        return np.asarray(values.astype(FLOATS[fmt.name]).view(np.uint8))
+        return np.asarray(values.astype(FLOATS[fmt.name]).view(np.uint8)) << fmt.ignored_bits
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if fmt.name in ("f64", "f16"):
             return np.asarray(values).astype(f"f{fmt.bits // 8}").view(fmt.raw)
@@ -50,6 +50,8 @@ class Dots:
     a: Array  # Patterns, (count, k)
     b: Array
     c: Array
+    scales: tuple[Array, Array] | None = None  # Of a and b, (count, scales) each
+    scale_type: str = ""  # Their format
 
     def __len__(self) -> int:
         return len(self.c)
@@ -57,7 +59,10 @@ class Dots:
     def where(self, chosen: NDArray[np.bool_]) -> Dots:
         """Return some rows."""
         family = tuple(self.family[i] for i in np.flatnonzero(chosen))
-        return Dots(family=family, a=self.a[chosen], b=self.b[chosen], c=self.c[chosen])
+        rows = replace(self, family=family, a=self.a[chosen], b=self.b[chosen], c=self.c[chosen])
+        if self.scales is not None:
+            rows = replace(rows, scales=(self.scales[0][chosen], self.scales[1][chosen]))
+        return rows
 
     def of(self, *families: str) -> NDArray[np.bool_]:
         """Return which rows belong to one of these families."""
@@ -67,7 +72,11 @@ class Dots:
         """Return these rows and others behind them."""
         every = (self, *others)
         a, b, c = (np.concatenate([getattr(one, name) for one in every]) for name in "abc")
-        return Dots(family=tuple(chain(*(one.family for one in every))), a=a, b=b, c=c)
+        family, scales = tuple(chain(*(one.family for one in every))), None
+        if self.scales is not None:
+            of_a, of_b = zip(*(one.scales or () for one in every), strict=True)
+            scales = np.concatenate(of_a), np.concatenate(of_b)
+        return replace(self, family=family, a=a, b=b, c=c, scales=scales)
 
 
 class Sheet:
@@ -76,27 +85,43 @@ class Sheet:
     `multiplicand` is the format of A, and, where B has another, the narrower range of both.
     """
 
-    def __init__(self, types: str, depth: int) -> None:
+    def __init__(self, types: str, depth: int, scale_type: str = "", scales: int = 0) -> None:
         self.d, self.a, self.b, self.addend = (FORMATS[name] for name in types.split("."))
-        self.depth = depth
+        self.depth, self.scale_type, self.scales = depth, scale_type, scales
         self.multiplicand = min(self.a, self.b, key=lambda fmt: fmt.exponent_bits)
         self.is_wide = self.multiplicand.exponent_bits == FORMATS["f32"].exponent_bits
         """Whether products reach down to the least numbers of f32: bf16, tf32."""
         self.is_narrow = "f16" in (self.d.name, self.addend.name)
         self.parts: list[Dots] = []
 
-    def patterns(self, family: str, a: Array, b: Array, c: Array) -> None:
-        """Add rows that are patterns already, as they are now; they are broadcast together."""
+    def patterns(
+        self, family: str, a: Array, b: Array, c: Array, scales: tuple[Array, Array] | None = None
+    ) -> None:
+        """Add rows that are patterns already, as they are now; they are broadcast together.
+
+        `scales`: Those of A and B, (count, scales); None: all are 1, if there are any.
+        """
         a, b, c = np.atleast_2d(a), np.atleast_2d(b), np.atleast_1d(c)
         count = max(len(a), len(b), len(c))
         a, b = (np.array(np.broadcast_to(one, (count, self.depth)), order="C") for one in (a, b))
         c = np.array(np.broadcast_to(c, (count,)))
-        self.parts.append(Dots(family=(family,) * count, a=a, b=b, c=c))
+        dots = Dots(family=(family,) * count, a=a, b=b, c=c)
+        if self.scales:
+            ones = np.full((1, self.scales), SCALES_OF_ONE[self.scale_type], np.uint8)
+            of_a, of_b = (
+                np.array(np.broadcast_to(one, (count, self.scales)), order="C")
+                for one in scales or (ones, ones)
+            )
+            dots = replace(dots, scales=(of_a, of_b), scale_type=self.scale_type)
+        self.parts.append(dots)
 
-    def values(self, family: str, a: Floats, b: Floats, c: Floats | float) -> None:
+    def values(
+        self, family: str, a: Floats, b: Floats, c: Floats | float,
+        scales: tuple[Array, Array] | None = None,
+    ) -> None:  # fmt: skip
         """Add rows of numbers, (count, k), (count, k) and (count,), or one row and a number."""
         right = encode(np.atleast_2d(b), self.b)
-        self.patterns(family, encode(np.atleast_2d(a), self.a), right, self.addends(c))
+        self.patterns(family, encode(np.atleast_2d(a), self.a), right, self.addends(c), scales)
 
     def addends(self, c: Floats | float) -> Array:
         """Return patterns of C."""

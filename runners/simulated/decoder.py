@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from runners.simulated import access, matrices, warpgroups
+from runners.simulated import access, matrices, mbarriers, warpgroups
 from runners.simulated.operands import (
     Frame,
     FromRegister,
@@ -58,10 +58,11 @@ class Waits(StrEnum):
     WARP = "all lanes of the warp"
     MEMBERS = "the lanes that the instruction names"
     BLOCK = "all threads of the block"
+    PHASE = "nobody, but a phase of an mbarrier is complete"
 
 
 _OF_WARPS = (*matrices.FORMS, *access.ROW_FORMS, *warpgroups.FORMS)
-_OF_THREADS = (*warpgroups.THREAD_FORMS, *access.FORMS)
+_OF_THREADS = (*warpgroups.THREAD_FORMS, *access.FORMS, *mbarriers.FORMS)
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +136,7 @@ class Step:
     waits: Waits | None = None
     members: Source | None = None  # lanes to wait for, a bit each
     barrier: WarpBarrier | None = None
+    ready: Source | None = None  # whether threads go on that wait for a phase
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -393,6 +395,9 @@ def _goals(operands: OperandReader, step: Step, end: int) -> tuple[int, ...]:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
         case _:
+            if (held := mbarriers.waiting(operands)) is not None:
+                (step.operation, step.ready), step.waits = held, Waits.PHASE
+                return ()
             step.barrier, step.waits = barrier(operands), Waits.BLOCK
             if step.barrier is None:
                 said = f"{instruction.opcode} is not known to the simulated device"

@@ -128,7 +128,7 @@ class _Threads:
             ):
                 said = f"still running after {self._most_seconds:.3g} s or {warps.steps} steps"
                 refuse(TrapKind.HANG, step.line, said, warps.names())
-            if step.operation is None or (step.waits is not None and not whole):
+            if step.operation is None or step.ready or (step.waits is not None and not whole):
                 break
             step.operation(warps, here if step.guard is None else _holding(step, warps, here))
             index += 1
@@ -182,7 +182,7 @@ class _Threads:
     def _wait(self, step: Step, index: int, here: Mask) -> None:
         """Execute a step for those for whom all others have come; let the rest wait."""
         warps, barrier = self._warps, step.barrier
-        if here is None and any(came.any() for came in self._came.values()):
+        if here is None and (step.ready or any(came.any() for came in self._came.values())):
             here = np.ones((1, warps.indices.size), np.bool_)
         if here is None:
             if barrier is not None:
@@ -197,7 +197,11 @@ class _Threads:
             return
         at = self._apart()
         come = at == index
-        if step.members is None:
+        if step.ready is not None:
+            done = step.ready(warps) | ~warps.all_of(_holding(step, warps, None))
+            ready = come & done
+            self._at = at = np.broadcast_to(at, ready.shape).copy()
+        elif step.members is None:
             ready = np.broadcast_to(come.all(axis=0), come.shape)
         else:
             # Those whose members have all come or exited.
@@ -206,7 +210,7 @@ class _Threads:
             wanted = step.members(warps).astype(np.uint64)
             ready = np.logical_and(come, (wanted & ~bits[None]) == 0)
         if ready.any():
-            mask = ready[:1] if step.members is None else ready
+            mask = ready[:1] if step.members is None and step.ready is None else ready
             assert step.operation is not None
             step.operation(warps, _holding(step, warps, mask))
             at[ready] = index + 1
@@ -309,6 +313,8 @@ class _Threads:
         index = min(waited, key=lambda each: (self._steps[each].waits is not Waits.WARP, each))
         bad = self._waiting & (self._at == index)
         said = "a warp-level instruction or barrier waits for threads that are elsewhere or gone"
+        if self._steps[index].ready is not None:
+            said = "threads wait for a phase of an mbarrier that nobody completes"
         refuse(TrapKind.DIVERGENT, self._steps[index].line, said, self._warps.names(bad))
 
 

@@ -2,10 +2,11 @@
 
 Source: PTX ISA 8 (Memory Consistency Model), 9.7.13.1 (bar.sync), 9.7.13.2 (bar.warp.sync). Two
 accesses to the same bytes, of which one writes, have an order where one thread makes both, where
-all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`.
-Stores of the same value need none, nor do atomic operations that are all the same, whose order
-changes no sum, where nobody asks what was there before. Fences, flags and barriers for some lanes
-are not followed: what relies on them counts as a race.
+all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`,
+or where one arrives at an mbarrier and the other has waited for that (`mbarriers`). Stores of the
+same value need none, nor do atomic operations that are all the same, whose order changes no sum,
+where nobody asks what was there before. Fences, flags and barriers for some lanes are not followed:
+what relies on them counts as a race.
 
 Beside that it follows what of a kernel's results depends on instructions whose error alone the ISA
 bounds: registers by their names through the whole text, whatever the order; in memory the bytes
@@ -13,7 +14,7 @@ that they write.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from runners.simulated.decoder import DecodedKernel, Step, Waits
 from runners.simulated.in_flight import PLACES, Queue, queue_of, threads_of
+from runners.simulated.mbarriers import Mbarriers, mbarriers_of
 from runners.simulated.scalar import APPROXIMATE
 from runners.simulated.syntax import TrapKind, refuse
 from runners.simulated.warps import (
@@ -54,6 +56,7 @@ _COPIES = re.compile(r"cp\.async\.(?:(?P<ends>commit_group)|wait_all|wait_group\
 _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
+_GROUP = 4  # warps of a warpgroup (PTX ISA 9.7.15.1)
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
@@ -116,6 +119,8 @@ class _TracedAccess:
     turn: Ints  # barriers of the warp
     values: NDArray[np.uint64] | None  # what is written, if that is told
     writes: bool
+    order: Mbarriers | None
+    """Who knows what of whom, where there are mbarriers; `arrived` is its time then."""
 
 
 class _Group(NamedTuple):
@@ -142,7 +147,11 @@ def _forget(group: _Group, where: Ints) -> None:
 
 def _add(group: _Group, access: _TracedAccess, line: int) -> None:
     where = access.where
+    # Of lanes and of warps as a whole, all in between are asked for later.
+    low, whole = group.low[where], access.thread % PLACES == LANES
+    mixed = (low <= group.high[where]) & ((low % PLACES == LANES) != whole)
     np.minimum.at(group.low, where, access.thread)
+    group.low[where[mixed]] -= group.low[where[mixed]] % PLACES
     np.maximum.at(group.high, where, access.thread)
     group.turn[where] = access.turn
     np.maximum.at(group.epoch, where, access.arrived)
@@ -151,10 +160,14 @@ def _add(group: _Group, access: _TracedAccess, line: int) -> None:
 
 def _before(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
     """Return where all of a group come before an access of the same block by a barrier of it."""
-    low, high = group.low[access.where] // per_block, group.high[access.where] // per_block
-    same = (low == access.block) & (high == access.block)
-    found: Flags = same & (group.epoch[access.where] < access.epoch)
-    return found
+    low, high = group.low[access.where], group.high[access.where]
+    same: Flags = (low // per_block == access.block) & (high // per_block == access.block)
+    epoch = group.epoch[access.where]
+    if access.order is None:
+        same &= epoch < access.epoch
+        return same
+    same[same] = access.order.before(epoch[same], low[same], high[same], access.thread[same])
+    return same
 
 
 def _racing(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
@@ -211,6 +224,10 @@ class WatchedMemory(Memory):
         self._stores, self._everywhere = _dependent(kernel.steps, kernel.inexact_loads)
         self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
+        self._mbarriers: Mbarriers | None = None
+        if any("mbarrier" in text for text in texts):
+            self._mbarriers = mbarriers_of(warps)
+            self._mbarriers.watching = self
         self._queue: Queue | None = None
         if any(text.startswith("wgmma") for text in texts):
             self._queue = queue_of(warps)
@@ -236,13 +253,20 @@ class WatchedMemory(Memory):
                 operation(warps, mask)
                 if copies:
                     self._end_copies(copies, mask)
+                if self._mbarriers is not None and step.text.startswith("wgmma.wait_group"):
+                    whole = warps.indices[warps.all_of(mask).all(axis=0)]
+                    self._mbarriers.finish(whole[whole % warps.per_block % _GROUP == 0])
                 return
             _check_members(warps, members(warps), mask)
             operation(warps, mask)
             if step.text.startswith("bar.warp.sync"):
                 # It counts where all of the warp are there.
                 nobody = warps.places >= warps.threads
-                self._turns[warps.indices[(warps.all_of(mask) | nobody).all(axis=0)]] += 1
+                those = (warps.all_of(mask) | nobody).all(axis=0)
+                self._turns[warps.indices[those]] += 1
+                if self._mbarriers is not None:
+                    for warp in warps.indices[those].tolist():
+                        self._mbarriers.meet(PLACES * warp + np.arange(LANES))
 
         return replace(step, operation=run)
 
@@ -258,8 +282,26 @@ class WatchedMemory(Memory):
             last[:LANES] = np.where(there, arrived[:LANES], last[:LANES])
             last[LANES] = last[:LANES].min(axis=0)
             self._waited.reshape(-1, PLACES)[indices] = last.T
+            if self._mbarriers is not None:
+                for block in np.unique(self._warps.blocks[there.any(axis=0)]):
+                    those = there & (self._warps.blocks == block)
+                    self._mbarriers.meet(self._threads()[those])
             if self._queue is not None:
                 self._queue.barrier(self._threads()[there])
+
+    def end_group(self, thread: int) -> int:
+        """End a group of copies of a thread; return the number of the next one."""
+        self._groups[thread] += 1
+        return int(self._groups[thread])
+
+    def acquired(self, threads: Ints, copied: Mapping[int, int]) -> None:
+        """Take note that somebody waits at an mbarrier for threads, and for copies of threads."""
+        if self._queue is not None:
+            self._queue.barrier(threads)
+        there = np.full(self._groups.size, -1)
+        for thread, number in copied.items():
+            there[thread] = number
+        self._finish_copies(there)
 
     def _end_copies(self, found: re.Match[str], mask: Mask) -> None:
         """Take note that threads end a group of asynchronous copies, or that copies are there."""
@@ -270,10 +312,16 @@ class WatchedMemory(Memory):
         there = np.full(self._groups.size, -1)
         left = found["left"]
         there[those] = _NOBODY if left is None else self._groups[those] - int(left)
-        for shadow in self._shadows.values():
+        self._finish_copies(there)
+
+    def _finish_copies(self, there: Ints) -> None:
+        """Take note that copies are there: by threads, of all groups below a number."""
+        for segment, shadow in self._shadows.items():
             (where,) = np.nonzero(shadow.copying)
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
+            if self._queue is not None:
+                self._queue.copied(segment, where[done])
 
     def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""
@@ -314,7 +362,8 @@ class WatchedMemory(Memory):
         if self._queue is not None and segment.owner is Owner.BLOCK:
             if writes:
                 said = "which a multiplication in flight reads"
-                bad = self._queue.stored(id(segment), size, where, access.thread)
+                bulk = text.startswith("cp.async.bulk")
+                bad = self._queue.stored(id(segment), size, where, access.thread, proxied=bulk)
                 self._refuse(access, bad, said)
             elif text.startswith("wgmma.mma_async"):
                 said = "written with no fence.proxy.async and barrier since"
@@ -389,10 +438,12 @@ class WatchedMemory(Memory):
             whole = np.broadcast_to(written, (shape[0], written.shape[1], shape[1]))
             parts = np.ascontiguousarray(whole.swapaxes(1, 2)).view(f"u{self._granule}")
             values = parts.reshape(*shape, count)[chosen].reshape(-1).astype(np.uint64)
+        order = self._mbarriers
+        arrived = self._arrived[thread] if order is None else np.full(thread.shape, order.now)
         return _TracedAccess(
             segment=place.segment, where=(first[:, None] + np.arange(count)).reshape(-1),
             thread=thread, block=thread // self._per_block, epoch=self._waited[thread],
-            arrived=self._arrived[thread], turn=self._turns[thread // PLACES],
+            arrived=arrived, turn=self._turns[thread // PLACES], order=order,
             values=values, writes=writes,
         )  # fmt: skip
 

@@ -332,7 +332,8 @@ class WarpState:
     steps: int = 0  # instructions that were executed in this launch so far
     line: int = 0  # line of the instruction that executes
     registers: RegisterFile = field(default_factory=RegisterFile)
-    queue: Any = None  # what warpgroups have in flight (`runners.simulated.warpgroups.Queue`)
+    queue: Any = None  # what warpgroups have in flight (`runners.simulated.in_flight.Queue`)
+    mbarriers: Any = None  # `runners.simulated.mbarriers.Mbarriers`
 
     def __post_init__(self) -> None:
         x, y, z = self.block

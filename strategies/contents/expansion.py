@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.program.program import Program
-from strategies.contents.expressions import Raw, Values, fill_in
+from strategies.contents.expressions import Node, Raw
 from strategies.contents.fills import ValueClass, edges_of
 from strategies.contents.plans import BLOCK, FillPlan, Window, plan_of
 
@@ -252,7 +252,7 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[
     # Where matrices meet, each is made of the random bits and not of another one.
     noise = rows.copy() if plan.overlap else rows
     draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16).astype(np.int64)
-    known: list[dict[Any, Any]] = [{} for _ in parts]
+    known: list[dict[tuple[int, int], dict[Node, Any]]] = [{} for _ in parts]
     opened: dict[Window, Raw] = {}
     for filling in plan.fillings:
         filled = random = filling.window.open(rows)
@@ -269,11 +269,11 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[
                 start = part.rows.start + (number - part.turn) % len(fills)
                 some = slice(start, part.rows.stop, len(fills))
                 if start < part.rows.stop and not fill.is_random:
-                    values = Values(
-                        random[some], draws[some], numbers.setdefault((number, len(fills)), {}),
+                    fill.steps(filled.dtype).fill(
+                        filled[some], random[some], draws[some],
+                        numbers.setdefault((number, len(fills)), {}),
                         [patterns[some] for patterns in given],
                     )  # fmt: skip
-                    fill_in(fill, filled[some], values)
         filling.window.close(rows, filled)
     gaps = gap_words(images.shape[1] // 4)
     for place, some in _neighbours(parts):

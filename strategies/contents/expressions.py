@@ -1,6 +1,6 @@
 """Integer expressions: what an element of a matrix is, of random words and its place.
 
-NumPy (`fill_in`) and a device (bytecode.py) evaluate them. Numbers are signed, of 64 bits, and stay
+NumPy (`Steps`) and a device (bytecode.py) evaluate them. Numbers are signed, of 64 bits, and stay
 far from their ends. Patterns are raw bits of an element, as wide as its unit in memory, and wrap;
 an operation of a pattern and a number is one of patterns.
 """
@@ -8,7 +8,7 @@ an operation of a pattern and a number is one of patterns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -257,8 +257,7 @@ _UFUNCS = {
 }  # fmt: skip
 _PATTERNS = {Code.NOISE, Code.AT, Code.PATTERN, Code.NARROW}
 _NUMBERS = {Code.WIDE, Code.NUMBER, Code.CLIP, Code.LESS}
-_SELF = {Code.NOISE: 1, Code.AT: 2, Code.SUM: 2}
-"""Reads of the unit's own memory: what has one, once, may be computed in place."""
+_OF_ELEMENTS = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM}
 
 
 def _operator(code: Code) -> Callable[[Node, Value], Node]:
@@ -286,14 +285,9 @@ class Node:
     @cached_property
     def of_image(self) -> bool:
         """Whether it is a number that is the same for all elements of an image."""
-        if self.code in (Code.LINE, Code.POSITION, *_SELF):
+        if self.code in _OF_ELEMENTS:
             return False
         return not self.is_pattern and all(one.of_image for one in self.arguments)
-
-    @cached_property
-    def reads(self) -> int:
-        """How often the unit's own memory is read."""
-        return _SELF.get(self.code, 0) + sum(one.reads for one in self.arguments)
 
     @cached_property
     def number(self) -> np.int64:
@@ -373,12 +367,22 @@ class Fill:
     everywhere: Node = NOISE
     placed: tuple[Overlay, ...] = ()  # In order: a later one stands over an earlier one
 
-    @property
+    @cached_property
     def is_random(self) -> bool:
         """Whether it leaves the random bits as they are."""
         return self.everywhere is NOISE and not self.placed
 
+    def steps(self, dtype: np.dtype[Any]) -> Steps:
+        """Return what evaluates it, of patterns of a dtype."""
+        return _steps_of(self.everywhere, self._placed, dtype)
 
+    @cached_property
+    def _placed(self) -> _Placed:
+        return tuple((one.line, one.position, one.value) for one in self.placed)
+
+
+_Placed = tuple[tuple[Node | None, Node, Node], ...]
+"""Line, position and value of each overlay."""
 _NUMBER = np.dtype(np.int64)
 
 
@@ -388,115 +392,165 @@ def _count(count: int) -> NDArray[np.int64]:
     return np.arange(count)[:, None]
 
 
-@dataclass(eq=False, slots=True)
-class Values:
-    """What nodes are evaluated of, for the elements of one operand of some images."""
-
-    noise: Raw  # (images, lines, positions); may be what is filled
-    draws: Draws  # (images, DRAWS), of 16 bits
-    known: dict[Node, Any]  # Numbers of images: shared by the operands of the same images
-    multiplicands: Sequence[Raw]  # A (images, lines, k), B (images, columns, k); () without a sum
-    own: dict[Node, Any] = field(default_factory=dict)  # Other values that are known
+Given = list[Any]
+"""Noise (images, lines, positions), draws (images, DRAWS), A (images, lines, k) and B (images,
+columns, k); the noise may be what is filled, and without a sum there are no A and B. Then what
+steps make: (images or 1, lines or 1, positions or 1), of constants scalars."""
+_GIVEN = 4
+_NOISE, _DRAWS, _A, _B = range(_GIVEN)
+_Make = Callable[[Given], Any]
 
 
-def fill_in(fill: Fill, view: Raw, values: Values) -> None:
-    """Fill an operand, in place: `view` may be the noise."""
-    images, lines = _count(len(view)), _count(view.shape[1]).T
-    placed = [
-        (
-            (images, lines if one.line is None else _value(one.line, values)[:, :, 0]),
-            _value(one.position, values)[:, :, 0],
-            _raw(one.value, values),
-        )
-        for one in fill.placed
-    ]
-    if fill.everywhere is not NOISE:
-        filled = _value(fill.everywhere, values, view)
-        if filled is not view:
-            view[...] = filled
-    for place, position, value in placed:
-        view[(*place, position)] = value[:, :, 0] if value.ndim else value
+class Steps:
+    """Operations that evaluate a fill one after the other: each node once, after what it needs."""
 
+    def __init__(self, everywhere: Node, placed: _Placed, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._places: dict[object, int] = {NOISE: _NOISE}
+        self._constants: list[Any] = [None] * _GIVEN  # Places of steps have None
+        self._of_image: list[tuple[Node, int, _Make]] = []
+        self._others: list[tuple[int, _Make]] = []
+        self._placed = [
+            (None if line is None else self._value(line), self._value(position), self._raw(value))
+            for line, position, value in placed
+        ]
+        before = len(self._others)
+        self._everywhere = None if everywhere is NOISE else self._value(everywhere)
+        self._last: tuple[Callable[..., Any], int, int] | None = None
+        if everywhere.is_pattern and everywhere.code in _UFUNCS and len(self._others) > before:
+            # It writes where its result goes.
+            self._others.pop()
+            self._last = _UFUNCS[everywhere.code], *self._both(everywhere)
 
-def _value(wanted: Node, values: Values, out: Raw | None = None) -> Any:
-    """Return a value, (images or 1, lines or 1, positions or 1); of a constant a scalar."""
-    # `out` is where it may go: then nothing else of it is needed again.
-    if wanted.code is Code.CONSTANT:
-        return wanted.number
-    known = values.known if wanted.of_image else values.own
-    value = known.get(wanted)
-    if value is None:
-        is_binary = wanted.code in _UFUNCS
-        value = _binary(wanted, values, out) if is_binary else _computed(wanted, values)
-        if value is not out:
-            known[wanted] = value
-    return value
+    def fill(
+        self, view: Raw, noise: Raw, draws: Draws, known: dict[Node, Any],
+        multiplicands: Sequence[Raw],
+    ) -> None:  # fmt: skip
+        """Fill an operand in place; `known` are the numbers of its images, and is added to."""
+        made = self._constants.copy()
+        made[_NOISE], made[_DRAWS] = noise, draws
+        if multiplicands:
+            made[_A], made[_B] = multiplicands
+        for wanted, place, make in self._of_image:
+            value = known.get(wanted)
+            if value is None:
+                value = known[wanted] = make(made)
+            made[place] = value
+        for place, make in self._others:
+            made[place] = make(made)
+        if self._last is not None:
+            ufunc, first, second = self._last
+            ufunc(made[first], made[second], out=view)
+        elif self._everywhere is not None:
+            view[...] = made[self._everywhere]
+        if self._placed:
+            images, lines = _count(len(view)), _count(view.shape[1]).T
+            for line, position, place in self._placed:
+                value = made[place]
+                row = lines if line is None else made[line][:, :, 0]
+                element = images, row, made[position][:, :, 0]
+                view[element] = value[:, :, 0] if value.ndim else value
 
+    def _constant(self, value: Any) -> int:
+        self._constants.append(value)
+        return len(self._constants) - 1
 
-def _raw(wanted: Node, values: Values) -> Any:
-    dtype = values.noise.dtype
-    if wanted.code is Code.CONSTANT:
-        return wanted.of(dtype)
-    value = _value(wanted, values)
-    return value if value.dtype == dtype else value.astype(dtype)
-
-
-def _both(wanted: Node, values: Values) -> tuple[Any, Any]:
-    first, second = wanted.arguments[-2:]
-    of = _raw if first.is_pattern or second.is_pattern else _value
-    return of(first, values), of(second, values)
-
-
-def _binary(wanted: Node, values: Values, out: Raw | None) -> Any:
-    ufunc, (first, second) = _UFUNCS[wanted.code], wanted.arguments
-    if not wanted.is_pattern:
-        return ufunc(_value(first, values), _value(second, values))
-    if out is not None and wanted.reads == 1 and first.reads and first is not NOISE:
-        # The noise is read once, and by the first argument: in place.
-        left, right = _value(first, values, out), _raw(second, values)
-    else:
-        left, right = _both(wanted, values)
-    return ufunc(left, right) if out is None else ufunc(left, right, out=out)
-
-
-def _computed(wanted: Node, values: Values) -> Any:
-    noise, arguments = values.noise, wanted.arguments
-    match wanted.code:
-        case Code.NOISE:
-            return noise
-        case Code.LINE:
-            return _count(noise.shape[1])[None]
-        case Code.POSITION:
-            return _count(noise.shape[2]).T[None]
-        case Code.DRAW:
-            first, bound = arguments
-            if first.code is Code.CONSTANT:
-                drawn = values.draws[:, first.value, None, None]
+    def _value(self, wanted: Node) -> int:
+        """Return the place of a value, behind steps that make it."""
+        place = self._places.get(wanted)
+        if place is None:
+            if wanted.code is Code.CONSTANT:
+                place = self._constant(wanted.number)
+            elif wanted.code is Code.NARROW:
+                place = self._raw(wanted.arguments[0])
             else:
-                drawn = values.draws[:, _value(first, values).ravel()][:, None]
-            return drawn if bound.value == 1 << 16 else drawn * bound.value >> 16
-        case Code.AT:
-            position = _value(arguments[0], values)
-            if position.ndim == 0:
-                return noise[:, :, int(position) : int(position) + 1]
-            if position.shape[:2] == (1, 1):
-                return noise[:, :, position.ravel()]
-            images, lines = _count(len(noise)), _count(noise.shape[1]).T
-            return noise[images, lines, position[:, :, 0]][:, :, None]
-        case Code.PATTERN | Code.NUMBER:
-            dtype = noise.dtype if wanted.is_pattern else _NUMBER
-            return wanted.of(dtype).take(_value(arguments[0], values), mode="clip")
-        case Code.WIDE:
-            return _value(arguments[0], values).astype(np.int64)
-        case Code.NARROW:
-            return _raw(arguments[0], values)
-        case Code.EQUAL | Code.LESS:
-            compare = np.equal if wanted.code is Code.EQUAL else np.less
-            found = compare(*_both(wanted, values))
-            return found.astype(noise.dtype if wanted.is_pattern else _NUMBER)
-        case Code.SELECT:
-            return where(_value(arguments[0], values) != 0, *_both(wanted, values))
-        case Code.CLIP:
-            return np.clip(*(_value(one, values) for one in arguments))
-        case _:
-            return sums(wanted.value, *values.multiplicands)
+                make, place = self._maker(wanted), self._constant(None)
+                if wanted.of_image:
+                    self._of_image.append((wanted, place, make))
+                else:
+                    self._others.append((place, make))
+            self._places[wanted] = place
+        return place
+
+    def _raw(self, wanted: Node) -> int:
+        """Return the place of a value as a pattern."""
+        if wanted.is_pattern:
+            return self._value(wanted)
+        key, dtype = (wanted, self._dtype), self._dtype
+        if key not in self._places:
+            if wanted.code is Code.CONSTANT:
+                self._places[key] = self._constant(wanted.of(dtype))
+            else:
+                number, place = self._value(wanted), self._constant(None)
+                self._others.append((place, lambda made: made[number].astype(dtype)))
+                self._places[key] = place
+        return self._places[key]
+
+    def _both(self, wanted: Node) -> tuple[int, int]:
+        first, second = wanted.arguments[-2:]
+        of = self._raw if first.is_pattern or second.is_pattern else self._value
+        return of(first), of(second)
+
+    def _maker(self, wanted: Node) -> _Make:
+        """Return what makes a value of those before it."""
+        arguments, is_pattern = wanted.arguments, wanted.is_pattern
+        dtype = self._dtype if is_pattern else _NUMBER
+        match wanted.code:
+            case code if ufunc := _UFUNCS.get(code):
+                first, second = self._both(wanted)
+                return lambda made: ufunc(made[first], made[second])
+            case Code.LINE:
+                return lambda made: _count(made[_NOISE].shape[1])[None]
+            case Code.POSITION:
+                return lambda made: _count(made[_NOISE].shape[2]).T[None]
+            case Code.DRAW:
+                return self._draw(*arguments)
+            case Code.AT:
+                first = self._value(arguments[0])
+                return lambda made: _at(made[_NOISE], made[first])
+            case Code.PATTERN | Code.NUMBER:
+                table, first = wanted.of(dtype), self._value(arguments[0])
+                return lambda made: table.take(made[first], mode="clip")
+            case Code.WIDE:
+                first = self._value(arguments[0])
+                return lambda made: made[first].astype(_NUMBER)
+            case Code.EQUAL | Code.LESS:
+                compare = np.equal if wanted.code is Code.EQUAL else np.less
+                first, second = self._both(wanted)
+                return lambda made: compare(made[first], made[second]).astype(dtype)
+            case Code.SELECT:
+                which, (first, second) = self._value(arguments[0]), self._both(wanted)
+                return lambda made: where(made[which] != 0, made[first], made[second])
+            case Code.CLIP:
+                which, first, second = map(self._value, arguments)
+                return lambda made: np.minimum(np.maximum(made[which], made[first]), made[second])
+            case _:
+                return lambda made: sums(wanted.value, made[_A], made[_B])
+
+    def _draw(self, number: Node, bound: Node) -> _Make:
+        most = bound.value
+        if number.code is not Code.CONSTANT:
+            place = self._value(number)
+            return lambda made: _below(made[_DRAWS][:, made[place].ravel()][:, None], most)
+        which = number.value
+        return lambda made: _below(made[_DRAWS][:, which, None, None], most)
+
+
+@cache
+def _steps_of(everywhere: Node, placed: _Placed, dtype: np.dtype[Any]) -> Steps:
+    # Operands of many shapes and types are filled alike.
+    return Steps(everywhere, placed, dtype)
+
+
+def _below(drawn: Draws, most: int) -> Draws:
+    return drawn if most == 1 << 16 else drawn * most >> 16
+
+
+def _at(noise: Raw, position: Ints) -> Raw:
+    """Return what stands at a position of each line, or at all (1, 1, count) of the same."""
+    if position.ndim == 0:
+        return noise[:, :, int(position) : int(position) + 1]
+    if position.shape[:2] == (1, 1):
+        return noise[:, :, position.ravel()]
+    images, lines = _count(len(noise)), _count(noise.shape[1]).T
+    return noise[images, lines, position[:, :, 0]][:, :, None]

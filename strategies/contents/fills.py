@@ -375,31 +375,40 @@ def fills_of(x: FillOperand) -> Mapping[V, tuple[Fill, ...]]:
 def _twice(fill: Fill, run: int) -> Fill:
     """Return what fills a B of which metadata choose: each run of positions is there twice."""
     # So most elements meet what was made for them. In half of the images both are the same.
-    bits = run.bit_length()
-    apart = draw(SPOTS) >> 15 ^ 1
-
-    def moved(position: Node, half: Value) -> Node:
-        spread = (position >> (bits - 1) << bits) + (position & (run - 1))
-        return spread + constant(half) * run
-
-    def of(one: Node, half: Value) -> Node:
-        if one is POSITION:
-            return (POSITION >> bits << (bits - 1)) + (POSITION & (run - 1))
-        if one.code in (Code.NOISE, Code.AT):
-            (place,) = one.arguments or (POSITION,)
-            place = of(place, half)
-            return select(apart & half, at(moved(place, 1)), at(moved(place, 0)))
-        return node(one.code, *(of(each, half) for each in one.arguments), value=one.value)
-
-    everywhere = of(fill.everywhere, POSITION >> (bits - 1) & 1)
+    everywhere = _doubled(fill.everywhere, POSITION >> (run.bit_length() - 1) & 1, run)
     return Fill(
         everywhere,
         tuple(
-            Overlay(moved(of(one.position, half), half), of(one.value, half), one.line)
+            Overlay(
+                _moved(_doubled(one.position, half, run), half, run),
+                _doubled(one.value, half, run),
+                one.line,
+            )
             for one in fill.placed
             for half in (0, 1)
         ),
     )
+
+
+@cache
+def _moved(position: Node, half: Value, run: int) -> Node:
+    bits = run.bit_length()
+    spread = (position >> (bits - 1) << bits) + (position & (run - 1))
+    return spread + constant(half) * run
+
+
+@cache
+def _doubled(one: Node, half: Value, run: int) -> Node:
+    """Return a value in one half of a run, or in both by the number of the half."""
+    bits = run.bit_length()
+    if one is POSITION:
+        return (POSITION >> bits << (bits - 1)) + (POSITION & (run - 1))
+    if one.code in (Code.NOISE, Code.AT):
+        (place,) = one.arguments or (POSITION,)
+        place = _doubled(place, half, run)
+        apart = draw(SPOTS) >> 15 ^ 1
+        return select(apart & half, at(_moved(place, 1, run)), at(_moved(place, 0, run)))
+    return node(one.code, *(_doubled(each, half, run) for each in one.arguments), value=one.value)
 
 
 def word(number: int, mask: int) -> Fill:

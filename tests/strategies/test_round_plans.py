@@ -193,6 +193,23 @@ def test_rounds_of_selected_warpgroup_forms_have_nothing_else() -> None:
         selected_forms(only, target=TARGET, version="8.7")
 
 
+def test_forms_with_a_kind_are_dealt_as_all_others_in_modules_of_their_own() -> None:
+    forms = selected_forms(Selection(), target="sm_120", version="8.7", groups=True)
+    found = [
+        batch
+        for number in range(3)
+        for batch in round_batches(
+            forms, target="sm_120", version="8.7", key=round_key(5, number), count=8
+        )
+    ]
+    of_kind = {bool(batch.form and batch.form.kind) for batch in found}
+    assert of_kind == {False, True}
+    for batch in found:
+        suffix = "a" if batch.form is not None and batch.form.kind else ""
+        assert batch.module.target.name == f"sm_120{suffix}"
+        assert all(is_available(form, batch.module) for form in requirements(batch.program))
+
+
 @pytest.mark.parametrize("key", range(2))
 def test_a_program_is_the_second_that_hypothesis_draws(key: int) -> None:
     (focus,) = ProgramCoverage().focuses(key, 1, SELECTED)

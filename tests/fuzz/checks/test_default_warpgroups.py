@@ -38,7 +38,7 @@ def test_they_are_drawn_unless_a_target_is_asked_for(
         assert ("sm_90a" in plan.words.where) == bool(groups)
         # A resumption has to have them, too, or none.
         options = asked.options(there.facts)
-        assert options["target of programs of warpgroups"] == (groups or None)
+        assert options["second target"] == (groups or None)
 
 
 def test_a_finding_of_one_has_its_own_target() -> None:

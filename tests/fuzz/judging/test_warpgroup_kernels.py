@@ -22,6 +22,7 @@ KERNELS = {
     "attention": (
         256, [("bf16", (128, 64)), ("bf16", (96, 64)), ("bf16", (96, 64)), ("f32", (128, 16))]
     ),
+    "pipelined": (256, [("f16", (5, 64, 64)), ("f16", (5, 16, 64)), ("f32", (64, 16))]),
 }  # fmt: skip
 """Threads, and the types and shapes of what they read and, the last, write."""
 DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(BF16), "f32": np.dtype(np.float32)}
@@ -29,12 +30,14 @@ DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(BF16), "f32": np.dtype(n
 
 def setup(name: str) -> Setup:
     block, matrices = KERNELS[name]
-    arguments = {
+    arguments: dict[str, int | float | BufferRow] = {
         f"{name}_param_{at}": BufferRow(
             bytes=DTYPES[kind].itemsize * int(np.prod(shape)), type=kind
         )
         for at, (kind, shape) in enumerate(matrices)
     }
+    if name == "pipelined":
+        arguments["pipelined_param_3"] = 5
     return setup_of(
         PTX, LaunchRows(entry=name, grid=1, block=block, shared=64 << 10, arguments=arguments)
     )
@@ -68,6 +71,16 @@ def test_two_products_with_one_in_registers_are_those_of_numpy() -> None:
     assert np.array_equal(found, weights @ v[:, :16])
 
 
+def test_a_warpgroup_multiplies_what_another_copies_in_bulk() -> None:
+    """Tiles are copied as they lie: atoms of 8 rows of 8 elements, by rows of atoms."""
+    (*given, _), found = after(PTX, "pipelined")
+    assert not isinstance(found, Left), found.why
+    a, b = (
+        one.reshape(5, -1, 8, 8, 8).transpose(0, 1, 3, 2, 4).reshape(one.shape) for one in given
+    )
+    assert np.array_equal(found, np.einsum("tik,tjk->ij", a, b))
+
+
 @pytest.mark.parametrize(
     ("name", "left_out", "said"),
     [
@@ -75,6 +88,8 @@ def test_two_products_with_one_in_registers_are_those_of_numpy() -> None:
         ("gemm", "bar.sync 	0;", "asynchronous copy|no common barrier|no fence.proxy.async"),
         ("attention", "wgmma.fence.sync.aligned;", "no wgmma.fence stands before"),
         ("attention", "wgmma.wait_group.sync.aligned 0;", "which nobody waited for"),
+        ("pipelined", "bar.sync 	0;", "initialised by another thread"),
+        ("pipelined", "wgmma.wait_group.sync.aligned 0;", "a multiplication in flight reads"),
     ],
 )
 def test_a_kernel_without_what_orders_it_is_refused_with_the_line(

@@ -10,11 +10,13 @@ from random_chips import random_silicon
 
 from oracle.measuring.inference import ProbeEvidence, computed, fit
 from oracle.measuring.probes import Dots, double_probes, float_probes
+from oracle.measuring.scaled_probes import scaled_probes
 from oracle.models import NanRule, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
 from runners.simulated.products import ProductTypes, multiply_doubles, multiply_on
-from runners.simulated.silicon import DoubleUnit, chip_of
+from runners.simulated.scaled import multiply_scaled
+from runners.simulated.silicon import DoubleUnit, ScaledUnit, chip_of
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 EVERY = [
@@ -210,3 +212,35 @@ def test_units_of_8_bit_elements_are_recovered(seed) -> None:
     for name, value in known.items():
         one = found.figures[name]
         assert value in (one.value, *one.others), (name, value, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_units_of_scaled_blocks_are_recovered(seed) -> None:
+    draw = random.Random(seed)
+    stype, of_products = draw.choice(["ue8m0", "ue4m3"]), draw.random() < 0.5
+    a, b = [draw.choice(["e4m3", "e5m2", "e3m2", "e2m1"]) for _ in "ab"]
+    blocks, depth = (1, 32) if of_products else (draw.choice([2, 4]), 64)
+    if not of_products:
+        a = b = "e2m1b4"
+    types, group = f"f32.{a}.{b}.f32", 1 if of_products else draw.choice([1, 2, 4, 8, 16])
+    unit = ScaledUnit(
+        group=group, fraction=draw.randint(14, 30), of_products=of_products,
+        zero_exponent=draw.choice([-139, -133, draw.randint(-150, 0)]),
+    )  # fmt: skip
+    dots = scaled_probes(types, depth, blocks, stype)
+    of_a, of_b = dots.scales or ()
+    a, b = (one.replace("e2m1b4", "packed e2m1") for one in (a, b))
+    d = multiply_scaled(
+        unit, chip_of("sm_120").floats["f32.f16.f16.f32"], ProductTypes("f32", a, b, "f32"), stype,
+        dots.a.T[None], dots.b.T[:, None], dots.c[None, None], of_a.T[None], of_b.T[:, None],
+    )  # fmt: skip
+    found = fit(ProbeEvidence(types, dots, d[0, 0].astype(np.uint32)))
+    assert found.contradiction is None, (found.contradiction, unit)
+    known = {"group": group, "aligned": "products" if of_products else "scales"}
+    known |= {"fraction_bits": unit.fraction, "zero_exponent": unit.zero_exponent}
+    for name, value in known.items():
+        one = found.figures[name]
+        assert value in (one.value, *one.others), (name, value, one)
+    assert found.figures["fraction_bits"].is_told
+    assert found.figures["group"].is_told

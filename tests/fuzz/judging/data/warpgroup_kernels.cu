@@ -163,3 +163,80 @@ attention(const __nv_bfloat16 *Q, const __nv_bfloat16 *K, const __nv_bfloat16 *V
 #pragma unroll
   for (int i = 0; i < 8; ++i) O[(row + i / 2 % 2 * 8) * 16 + i / 4 * 8 + column + i % 2] = o[i];
 }
+
+__device__ __forceinline__ void mb_init(uint64_t *m, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%1], %0;\n" ::"r"(count), "r"(cast_smem(m)));
+}
+__device__ __forceinline__ void mb_expect(uint64_t *m, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%1], %0;\n" ::"r"(bytes), "r"(cast_smem(m)));
+}
+__device__ __forceinline__ void mb_arrive(uint64_t *m) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(cast_smem(m)));
+}
+__device__ __forceinline__ void mb_wait(uint64_t *m, uint32_t phase) {
+  asm volatile("{\n.reg .pred P1;\nLAB_WAIT:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\n@P1 bra DONE;\nbra LAB_WAIT;\n"
+               "DONE:\n}" ::"r"(cast_smem(m)), "r"(phase));
+}
+__device__ __forceinline__ void bulk(void *s, const void *g, uint32_t bytes, uint64_t *m) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n"
+               ::"r"(cast_smem(s)), "l"(g), "r"(bytes), "r"(cast_smem(m)) : "memory");
+}
+__device__ __forceinline__ uint32_t elect_one_sync() {
+  uint32_t pred = 0, laneid = 0;
+  asm volatile("{\n.reg .b32 %%rx;\n.reg .pred %%px;\nelect.sync %%rx|%%px, %2;\n"
+               "@%%px mov.s32 %1, 1;\nmov.s32 %0, %%rx;\n}\n" : "+r"(laneid), "+r"(pred) : "r"(0xFFFFFFFF));
+  return pred;
+}
+
+__device__ __forceinline__ uint64_t plain_desc(const void *p) {
+  uint64_t d = (cast_smem(p) & 0x3FFFF) >> 4;
+  return d | (uint64_t)(128 >> 4) << 16 | (uint64_t)(1024 >> 4) << 32;
+}
+
+// A producer warpgroup that copies in bulk, a consumer that multiplies; two stages, tiles of
+// (64 + 16) x 64 as atoms of 8 x 8, 128 bytes each, packed.
+extern "C" __global__ void __launch_bounds__(256, 1)
+pipelined(const __half *A, const __half *B, float *C, int tiles) {
+  extern __shared__ __align__(1024) uint8_t smem[];
+  __shared__ __align__(8) uint64_t full[2], empty[2];
+  int t = threadIdx.x, group = __shfl_sync(0xffffffff, t / 128, 0);
+  if (t == 0) {
+    for (int i = 0; i < 2; ++i) { mb_init(full + i, 1); mb_init(empty + i, 1); }
+    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+  }
+  __syncthreads();
+  if (group == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(40));
+    if (t / 32 == 0 && elect_one_sync()) {
+#pragma unroll 1
+      for (int tile = 0; tile < tiles; ++tile) {
+        int s = tile % 2, phase = tile / 2 % 2;
+        mb_wait(empty + s, phase ^ 1);
+        mb_expect(full + s, 8192 + 2048);
+        bulk(smem + s * 10240, A + tile * 4096, 8192, full + s);
+        bulk(smem + s * 10240 + 8192, B + tile * 1024, 2048, full + s);
+      }
+    }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(232));
+    float d[8];
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; ++tile) {
+      int s = tile % 2, phase = tile / 2 % 2;
+      mb_wait(full + s, phase);
+      uint64_t a = plain_desc(smem + s * 10240), b = plain_desc(smem + s * 10240 + 8192);
+      fence_operands(d);
+      asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+#pragma unroll
+      for (int k = 0; k < 4; ++k) fma_ss(a + 16 * k, b + 16 * k, d, tile > 0 || k > 0);
+      asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+      asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+      fence_operands(d);
+      if (t % 128 == 0) mb_arrive(empty + s);
+    }
+    int row = t % 128 / 32 * 16 + t % 32 / 4, column = t % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) C[(row + i / 2 % 2 * 8) * 16 + i / 4 * 8 + column + i % 2] = d[i];
+  }
+}

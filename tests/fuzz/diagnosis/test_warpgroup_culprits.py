@@ -1,0 +1,172 @@
+"""What is said of a wrong program of a warpgroup, on compilers whose defects are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.experiments import ExperimentDevice, key_of
+from oracle.execution.execution import execute
+from oracle.isa.lookup import form_of
+from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, LaneCode
+from oracle.program.operands import Buffer, Place
+from oracle.program.program import Program
+from oracle.program.steps import Barrier, Copy, Loop, PlainAccess, Step, plain_load, plain_store
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
+from runners.emission import emit
+from runners.kernels import KernelModule
+from runners.protocol import Capabilities, Collected, Compiled, Images, Pending, Ran
+
+FORM = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
+TILE = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
+FENCE, COMMIT, PROXY, WAIT = (
+    WarpgroupSync(kind=kind) for kind in ("fence", "commit_group", "proxy_fence", "wait_group")
+)
+
+
+def code(destination: str, source: str, opcode: str, operand: str | int) -> LaneCode:
+    """Each of four registers with something: a constant, or the fourth behind it."""
+    results = tuple(f"r{8 + index}" for index in range(4))
+    return LaneCode(
+        source=source, count=8 if operand == "next" else 4, destination=destination,
+        results=results, code=tuple(
+            Assign(opcode=opcode, destinations=(results[index],),
+                   sources=(f"r{index}", f"r{index + 4}" if operand == "next" else operand))
+            for index in range(4)
+        ),
+    )  # fmt: skip
+
+
+def listed(*names: str) -> str:
+    return " ".join(f"{name}.{index}" for name in names for index in range(4))
+
+
+def product(a: str = "", d: str = "d") -> AsyncProduct:
+    return AsyncProduct(form=FORM, d=d, a=a, a_tile=None if a else TILE, b_tile=TILE)
+
+
+def program(*steps: Step) -> Program:
+    loads = (
+        plain_load(registers=name, count=4, place=Place(buffer="g"), lanes=THREADS)
+        for name in "adxty"
+    )
+    fill = Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=2048)
+    stores = (
+        plain_store(registers=name, count=4, place=Place(buffer=f"o{name}"), lanes=THREADS)
+        for name in "dy"
+    )
+    return Program(
+        buffers=(
+            Buffer(name="g", space="global", size=2048),
+            Buffer(name="od", space="global", size=2048),
+            Buffer(name="oy", space="global", size=2048),
+            Buffer(name="s", space="shared", size=2048),
+        ),
+        steps=(*loads, fill, PROXY, Barrier(), *steps, COMMIT, WAIT, *stores), warps=4,
+    )  # fmt: skip
+
+
+MADE, SEEN = code("a", "x", "xor.b32", 257), code("t", "x", "xor.b32", 257)
+ADDED = code("y", listed("y", "t"), "add.u32", "next")
+READ = code("y", listed("y", "d"), "xor.b32", "next")
+TWINS = program(
+    Loop(count=2, body=(SEEN, ADDED, WAIT, MADE, FENCE, product(), product("a"), COMMIT,
+                        code("x", "x", "xor.b32", 1))),
+)  # fmt: skip
+READS = program(READ, FENCE, product(), COMMIT, WAIT, READ)
+
+
+def flat(steps: tuple[Step, ...]) -> list[Step]:
+    return [one for step in steps for one in (step, *(step.body if isinstance(step, Loop) else ()))]
+
+
+def waits_behind(steps: list[Step], which: Callable[[AsyncProduct], bool]) -> bool:
+    return all(
+        steps[at + 1 : at + 3] == [COMMIT, WAIT]
+        for at, one in enumerate(steps)
+        if isinstance(one, AsyncProduct) and which(one)
+    )
+
+
+def merges_twins(steps: list[Step]) -> bool:
+    """One register for both values, written while a multiplication reads it."""
+    return SEEN in steps and MADE in steps and not waits_behind(steps, lambda one: bool(one.a))
+
+
+def overwrites_a(steps: list[Step]) -> bool:
+    return not waits_behind(steps, lambda one: bool(one.a))
+
+
+def forgets_a_wait(steps: list[Step]) -> bool:
+    return not waits_behind(steps, lambda _: True)
+
+
+def sinks_reads(steps: list[Step]) -> bool:
+    """What is made of D, computed behind the multiplication that overwrites it."""
+    places = [at for at, one in enumerate(steps) if one == READ]
+    return any(not isinstance(steps[at + 1], PlainAccess) for at in places[:-1])
+
+
+def multiplies_wrong(steps: list[Step]) -> bool:
+    return True
+
+
+class Defective:
+    """Runs programs as the oracle does, and those that a compiler gets wrong with a bit more."""
+
+    def __init__(self, defect: Callable[[list[Step]], bool]) -> None:
+        self.defect = defect
+
+    def compile(self, module: KernelModule) -> Compiled:
+        return Compiled(module=module, architecture="sm_90a", compiler="none", key=module.digest)
+
+    def prepare(self, module: KernelModule) -> Compiled:
+        return self.compile(module)
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(name="none", targets=frozenset({"sm_90a"}), description="none")
+
+    def close(self) -> None: ...
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        program = compiled.module.programs[compiled.module.kernel(entry).entry]
+        came = execute(program, images, target="sm_90a").images.copy()
+        if self.defect(flat(program.steps)):
+            names = [one.name for one in program.buffers if one.name.startswith("seen")] or ["od"]
+            came[:, program.offset(names[0])] ^= 1
+        return Ran(images=came, sms=np.zeros(len(images), np.uint32), seconds=0.0)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        return Collected(outcome=self.run(compiled, images, entry=entry))
+
+
+@pytest.mark.parametrize(("defect", "wrong", "named"), [
+    (merges_twins, TWINS, "wgmma.mma_async/in flight with a in registers, whose value is computed "
+     "twice"),
+    (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
+    (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
+    (sinks_reads, READS, "wgmma.mma_async/behind scalar code that reads its d"),
+    (multiplies_wrong, READS, "wgmma.mma_async of f16"),
+])  # fmt: skip
+def test_a_program_is_named_by_what_it_is_right_without(
+    defect: Callable[[list[Step]], bool], wrong: Program, named: str
+) -> None:
+    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
+    assert found is not None
+    assert key_of(found) == named
+    if defect is not multiplies_wrong and wrong is TWINS and defect is not forgets_a_wait:
+        assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
+
+
+@pytest.mark.parametrize("wrong", [TWINS, READS])
+def test_of_what_is_right_nothing_is_said(wrong: Program) -> None:
+    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
+    image = np.zeros(wrong.image_bytes, np.uint8)
+    runner = Defective(lambda steps: False)
+    assert culprit_of(ExperimentDevice(runner, module), wrong, image) is None
