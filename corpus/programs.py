@@ -47,8 +47,8 @@ _INSTRUCTIONS = {
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1  # version of what is written here
-_LEFT_OUT = ("address", "computed")
-"""Left out where they are None or empty: programs without them keep their bytes and ids."""
+_LEFT_OUT: Mapping[str, object] = {"address": None, "computed": (), "is_async": False}
+"""Left out where they hold this: programs without them keep their bytes and ids."""
 _BYTES = 1 << 20  # most bytes of a program's file; a step takes about 400
 
 
@@ -96,7 +96,7 @@ def _row(value: Any) -> dict[str, object]:
     return {
         name: _value(one)
         for name, one in fields.items()
-        if one not in (None, ()) or name not in _LEFT_OUT
+        if name not in _LEFT_OUT or one != _LEFT_OUT[name]
     }
 
 

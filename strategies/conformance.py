@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES, ROW_BYTES, Form
-from oracle.isa.lookup import ACCESS_FORMS, FORMS, is_available, selectors_of, warpgroup_forms
+from oracle.isa.lookup import (
+    ACCESS_FORMS,
+    FORMS,
+    is_available,
+    scale_ids,
+    selectors_of,
+    warpgroup_forms,
+)
 from oracle.isa.targets import Module
 from oracle.layouts import Tile, write
 from oracle.program.operands import Buffer, Place
@@ -187,7 +194,10 @@ def item(form: Form, module: Module) -> Item:
     elif known := selectors_of(form):
         for selector in known:
             maker.main(form, selector, selector=selector)
-            ways.append(f"selector {selector}")
+            ids = scale_ids(form, selector) if form.is_scaled else ()
+            names = "byte-id-a", "thread-id-a", "byte-id-b", "thread-id-b"
+            named = (f"{name} {one}" for name, one in zip(names, ids, strict=False))
+            ways.append(", ".join(named) or f"selector {selector}")
     else:
         maker.main(form, 0)
     program = Program(buffers=tuple(maker.buffers), steps=tuple(maker.steps))

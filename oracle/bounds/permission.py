@@ -249,7 +249,7 @@ class BoundedWarps(Warps):
         of_rows = None if scales is None else layouts.scales_by_row(*scales)
         found = self._product(layouts.row_form(form), (a, b, c, d), of_rows)
         known = layouts.defined_rows(form, words, selector)
-        self.undefined[...] |= ~known.all(axis=1)
+        self.undefined[...] |= ~known.reshape(self.count, -1).all(axis=1)
         known &= (tags[:, layouts.holders(form, selector), 0] == EXACT).all(axis=1)[:, None]
         found = {name: layouts.of_rows(one, form.shape.m) for name, one in found.items()}
         found["tag"] = np.where(known[:, :, None], found["tag"], np.uint8(UNKNOWN))

@@ -48,6 +48,7 @@ from oracle.program.steps import (
     accesses_rows,
 )
 from oracle.program.warpgroup import (
+    COPIES,
     ORDERING,
     AsyncProduct,
     Bytes,
@@ -142,8 +143,16 @@ def _check_step(state: _State, step: Step) -> _State:
         case AsyncProduct() if flight is not None:
             _check_async(state, step, flight)
         case WarpgroupSync() if flight is not None:
+            before = flight.copies
             # What has ended may be overwritten by other threads behind a barrier alone (9.7.15.4).
             state.marks["shared", _READ, None][flight.synchronise(step)] = True
+            for copy in before.keys() - flight.copies.keys():
+                # Each thread has written, and read, what it copied by now (9.7.9.25.3.3).
+                (source,), (target,) = copy.bytes_read, copy.bytes_written
+                for space, span, what in (("global", source, _READ), ("shared", target, _WRITTEN)):
+                    start = state.program.offset(span.buffer) + span.start
+                    state.marks[space, what, None][start : start + span.run] = True
+                flight.unproxied[start : start + span.run] = True
         case AsyncProduct() | WarpgroupSync():
             pass  # no program of one warp has them
         case Op():
@@ -389,6 +398,8 @@ def _check_copy(state: _State, step: Copy) -> None:
         return
     for stores, place in enumerate(places):
         _check_bytes(state, place, step.size, bool(stores))
+    if step.is_async and state.flight is not None:
+        state.flight.copies[step] = -1
 
 
 def _check_bytes(state: _State, place: Place, size: int, stores: bool) -> None:
@@ -446,7 +457,11 @@ def _check_access(state: _State, buffer: str, bytes_: Bytes, stores: bool) -> No
     (writes if stores else reads)[bytes_] = True
     if stores:
         unwritten[bytes_] = False
-    flight = state.flight if stores and space == "shared" else None
+    flight = state.flight
+    if flight is not None and (late := flight.copied(space, bytes_, stores=stores)).any():
+        text = f"byte {_first(state, buffer, bytes_, late)} of {buffer} belongs to an asynchronous "
+        _report(state, Breach.IN_FLIGHT, COPIES, f"{text}copy in flight; wait for its group first")
+    flight = flight if stores and space == "shared" else None
     if flight is not None and (taken := flight.store(bytes_)).any():
         text = f"byte {_first(state, buffer, bytes_, taken)} of {buffer} is read by a "
         text += "multiplication in flight; wait for its group and put a barrier between"

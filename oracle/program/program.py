@@ -19,7 +19,7 @@ from oracle.errors import UsageError
 from oracle.isa.forms import LANES, WARPGROUP, Form
 from oracle.program import operands
 from oracle.program.operands import Place, check, check_range
-from oracle.program.steps import OneWarp, Op, PlainAccess, Step
+from oracle.program.steps import Copy, OneWarp, Op, PlainAccess, Step
 from oracle.program.steps import by_register as by_register
 from oracle.program.steps import walk as walk
 from oracle.program.steps import work as work
@@ -219,6 +219,10 @@ def _check_warps(
             for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
                 text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
                 check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
+        elif isinstance(step, Copy) and step.is_async:
+            ends = spaces[step.source.buffer], spaces[step.destination.buffer]
+            text = "an asynchronous copy is one of a warpgroup, from global to shared memory"
+            check(group and owner is None and ends == ("global", "shared"), text)
         elif isinstance(step, PlainAccess):
             text = f"{step.lanes} lanes of {threads} threads load; all have to"
             check(step.lanes == threads or step.stores, text)

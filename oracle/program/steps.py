@@ -43,8 +43,8 @@ _COPIED_AT_ONCE = 4096
 """Bytes of a copy that count as one step."""
 
 
-def _check_address(address: int | None, registers: int) -> None:
-    check_range(address or 0, 0, registers - 1, "register of the destination with the address")
+def _check_address(address: int | None, count: int) -> None:
+    check_range(address or 0, 0, count - 1, "register of the destination with the address")
 
 
 def _address_text(address: int | None) -> str:
@@ -430,6 +430,7 @@ class Copy(StepBase):
     destination: Place
     size: int
     """Bytes."""
+    is_async: bool = False  # A warpgroup only begins it, by cp.async: from global to shared memory
 
     def __post_init__(self) -> None:
         check_range(self.size, 1, 1 << 24, "size of a copy, in bytes,")
@@ -447,7 +448,8 @@ class Copy(StepBase):
         return (Span.block(self.destination.buffer, self.destination.offset, self.size),)
 
     def __str__(self) -> str:
-        return f"copy {self.size} bytes from {_place(self.source)} to {_place(self.destination)}"
+        ends = f"{self.size} bytes from {_place(self.source)} to {_place(self.destination)}"
+        return f"{'begin to copy' if self.is_async else 'copy'} {ends}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,7 +540,6 @@ class OneWarp(StepBase):
     """One warp of a warpgroup takes steps, as those of a program of one warp; the others go on."""
 
     action: ClassVar[str] = "one_warp"
-
     warp: int
     body: tuple[Step, ...]
     """Registers of theirs no other warp has, and no step of all four warps."""

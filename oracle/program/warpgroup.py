@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ MAX_PENDING = 7
 ALIGNMENT = 1024
 """Of a warpgroup's shared memory, in bytes: the longest pattern of a swizzle (9.7.15.5.1.2)."""
 ORDERING, DESCRIPTORS, ACCUMULATORS = "9.7.15.7", "9.7.15.5.1.2.2", "9.7.15.5.2"
+COPIES = "9.7.9.25.3"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class SharedTile:
         )  # fmt: skip
 
 
-WAYS = ("add", "or", "mad", "shuffled", "selected", "halves")
+WAYS = ("add", "or", "mad", "shuffled", "selected", "halves", "loaded")
 """Ways to build a descriptor."""
 
 
@@ -212,8 +213,10 @@ SYNCS = {
     "commit_group": "wgmma.commit_group.sync.aligned",
     "wait_group": "wgmma.wait_group.sync.aligned {pending}",
     "proxy_fence": "fence.proxy.async.shared::cta",
+    "copy_commit": "cp.async.commit_group",
+    "copy_wait": "cp.async.wait_group {pending}",
 }
-"""Instructions that order what a warpgroup multiplies, without and with memory."""
+"""Instructions that order what a warpgroup multiplies, without and with memory, and its copies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +232,7 @@ class WarpgroupSync(StepBase):
 
     def __post_init__(self) -> None:
         check(self.kind in SYNCS, f"there is no {self.kind!r}; there are {', '.join(SYNCS)}")
-        most = MAX_PENDING if self.kind == "wait_group" else 0
+        most = MAX_PENDING if self.kind in ("wait_group", "copy_wait") else 0
         check_range(self.pending, 0, most, f"groups that a {self.kind} leaves pending")
 
     @property
@@ -278,6 +281,8 @@ class InFlight:
     """D's since the last fence; None where paths have several."""
     multiplied: set[Register] = field(default_factory=set)
     """Registers of A's since the last fence."""
+    copies: dict[StepBase, int] = field(default_factory=dict)
+    """Asynchronous copies in flight, with the groups behind that of each, as of `ages`."""
 
     @staticmethod
     def of(size: int, offset: Callable[[str], int]) -> InFlight:
@@ -288,23 +293,20 @@ class InFlight:
         """Return another that changes apart."""
         return InFlight(
             self.unproxied.copy(), self.unseen.copy(), self.offset, {**self.ages}, self.fenced,
-            {*self.touched}, {**self.accumulated}, {*self.multiplied},
+            {*self.touched}, {**self.accumulated}, {*self.multiplied}, {**self.copies},
         )  # fmt: skip
 
     def joined(self, other: InFlight) -> InFlight:
         """Return what is so on one of two paths."""
-        ages = {
-            step: min(self.ages.get(step, 1 << 30), other.ages.get(step, 1 << 30))
-            for step in self.ages | other.ages
-        }
         accumulated = {
             register: one if one == other.accumulated.get(register, one) else None
             for register, one in (other.accumulated | self.accumulated).items()
         }
         return InFlight(
-            self.unproxied | other.unproxied, self.unseen | other.unseen, self.offset, ages,
-            self.fenced and other.fenced, self.touched | other.touched, accumulated,
-            self.multiplied | other.multiplied,
+            self.unproxied | other.unproxied, self.unseen | other.unseen, self.offset,
+            _least(self.ages, other.ages), self.fenced and other.fenced,
+            self.touched | other.touched, accumulated, self.multiplied | other.multiplied,
+            _least(self.copies, other.copies),
         )  # fmt: skip
 
     def touch(self, registers: Iterable[Register]) -> Iterator[Wrong]:
@@ -352,6 +354,10 @@ class InFlight:
                 self.ages = {one: age + 1 for one, age in self.ages.items()}
             case "wait_group":
                 self.ages = {one: age for one, age in self.ages.items() if age < step.pending}
+            case "copy_commit":
+                self.copies = {one: age + 1 for one, age in self.copies.items()}
+            case "copy_wait":
+                self.copies = {one: age for one, age in self.copies.items() if age < step.pending}
             case "proxy_fence":
                 self.unseen |= self.unproxied
                 self.unproxied[...] = False
@@ -360,6 +366,17 @@ class InFlight:
     def late(self, bytes_: Bytes) -> NDArray[np.bool_]:
         """Return which bytes the async proxy may not see yet."""
         return self.unproxied[bytes_] | self.unseen[bytes_]
+
+    def copied(self, space: str, bytes_: Bytes, *, stores: bool) -> NDArray[np.bool_]:
+        """Return which bytes that are accessed copies in flight write, or read and are written."""
+        numbers = np.arange(bytes_.start, bytes_.stop) if isinstance(bytes_, slice) else bytes_
+        found = np.zeros(numbers.shape, np.bool_)
+        for copy in self.copies:
+            (span,) = copy.bytes_written if space == "shared" else copy.bytes_read
+            start = self.offset(span.buffer) + span.start
+            if space == "shared" or stores:
+                found |= (numbers >= start) & (numbers < start + span.run)
+        return found
 
     def store(self, bytes_: Bytes) -> NDArray[np.bool_]:
         """Take note that bytes are written; return which of them are read in flight."""
@@ -374,6 +391,13 @@ class InFlight:
                 bytes_ = step.bytes_of(operand) + self.offset(tile.place.buffer)
                 taken[bytes_[(bytes_ >= 0) & (bytes_ < taken.size)]] = True
         return taken
+
+
+_Begun = TypeVar("_Begun")
+
+
+def _least(ages: dict[_Begun, int], others: dict[_Begun, int]) -> dict[_Begun, int]:
+    return others | {one: min(age, others.get(one, age)) for one, age in ages.items()}
 
 
 def _name(registers: Set[Register]) -> str:

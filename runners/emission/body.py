@@ -13,6 +13,7 @@ from typing import NamedTuple, assert_never
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES, Format, replicated
 from oracle.isa.lookup import ptx_operands, scale_ids
+from oracle.program import operands
 from oracle.program.lane_code import (
     LANE,
     ZERO,
@@ -245,7 +246,9 @@ class Body:
                 self._lane_code(step, source[0] if source else (), destination)
             case Copy():
                 for piece in pieces(self.program, step):
-                    self._copy(piece)
+                    text = "bytes of an asynchronous copy are no multiples of 4; align both ends"
+                    operands.check(piece.width >= 4 or not step.is_async, text)
+                    self._copy(piece, is_async=step.is_async)
             case Barrier():
                 whole = self._threads > LANES
                 self.add("bar.sync 0" if whole else "bar.warp.sync 0xffffffff")
@@ -259,7 +262,10 @@ class Body:
                 self._threads, self._thread = group
                 self.label(end)
             case AsyncProduct():
-                multiplied(self, step, [*map(self._registers, step.uses)], self.program.offset)
+                behind = self.program.shared_bytes
+                multiplied(
+                    self, step, [*map(self._registers, step.uses)], self.program.offset, behind
+                )
             case WarpgroupSync():
                 self.add(step.text)
             case Branch():
@@ -415,7 +421,7 @@ class Body:
             )
         return register
 
-    def _copy(self, piece: Piece) -> None:
+    def _copy(self, piece: Piece, *, is_async: bool) -> None:
         """Copy the units of a piece, which threads take in turns."""
         width, lane = piece.width, self.scratch("b64")
         self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width}")
@@ -434,6 +440,9 @@ class Body:
 
         def move(distance: int, guard: str = "") -> None:
             load, store = (displaced(pointer, distance) for pointer in pointers)
+            if is_async:
+                self.add(f"cp.async.ca.shared.global {store}, {load}, {width}", guard=guard)
+                return
             self.add(f"ld.{reading}.{_VECTORS[width]} {vector}, {load}", guard=guard)
             self.add(f"st.{writing}.{_VECTORS[width]} {store}, {vector}", guard=guard)
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from oracle.program.operands import Uniform
 from oracle.program.warpgroup import AsyncProduct, SharedTile
 
+DESCRIPTOR_BYTES = 8
 _START = 0x3FFF
 """Bits of a descriptor with the start, in units of 16 bytes (PTX ISA 9.7.15.5.1.2.2)."""
 
@@ -29,15 +30,16 @@ class Text(Protocol):
 
 
 def multiplied(
-    text: Text, step: AsyncProduct, registers: Sequence[Sequence[str]], offset: Callable[[str], int]
-) -> None:
+    text: Text, step: AsyncProduct, registers: Sequence[Sequence[str]],
+    offset: Callable[[str], int], end: int,
+) -> None:  # fmt: skip
     """Append a multiplication; `registers` are those of its uses, `offset` says where buffers lie.
 
     The first of the uses has the registers of D.
     """
     of = {use.field: given for use, given in zip(step.uses, registers, strict=True)}
     made = {
-        name: _descriptor(text, tile, offset(tile.place.buffer))
+        name: _descriptor(text, tile, offset(tile.place.buffer), end)
         for name, tile in step.tiles.items()
     }
     operands = [
@@ -59,8 +61,11 @@ def multiplied(
     text.add(f"{step.form.opcode} {', '.join(operands)}")
 
 
-def _descriptor(text: Text, tile: SharedTile, offset: int) -> str:
-    """Append what makes a descriptor of a base that is known when the kernel runs."""
+def _descriptor(text: Text, tile: SharedTile, offset: int, end: int) -> str:
+    """Append what makes a descriptor of a base that is known when the kernel runs.
+
+    At `end` begins shared memory that the program does not have, 8 bytes for each thread.
+    """
     # The base is a multiple of 1024, so that nothing is carried out of the start.
     bits, made, base = (
         tile.descriptor.bits + (offset >> 4),
@@ -98,6 +103,14 @@ def _descriptor(text: Text, tile: SharedTile, offset: int) -> str:
             text.add(
                 f"cvt.u32.u64 {low}, {base}", f"add.u32 {low}, {low}, {bits & 0xFFFF_FFFF:#x}",
                 f"mov.b64 {made}, {{{low}, {bits >> 32:#x}}}",
+            )  # fmt: skip
+        case "loaded":
+            slot = text.scratch("b64")
+            text.add(
+                f"mul.wide.u32 {slot}, {text.use('%thread')}, {DESCRIPTOR_BYTES}",
+                f"add.u64 {slot}, {slot}, {text.use('%shared')}",
+                f"add.u64 {made}, {base}, {bits:#x}", f"st.shared.b64 [{slot}+{end}], {made}",
+                f"ld.shared.b64 {made}, [{slot}+{end}]",
             )  # fmt: skip
         case _:
             text.add(f"add.u64 {made}, {base}, {bits:#x}")

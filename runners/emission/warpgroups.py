@@ -6,9 +6,10 @@ Shared memory is dynamic, so that there can be more of it than a block can decla
 from __future__ import annotations
 
 from oracle.errors import UsageError
-from oracle.program.program import Program
-from oracle.program.warpgroup import ALIGNMENT
+from oracle.program.program import Program, walk
+from oracle.program.warpgroup import ALIGNMENT, AsyncProduct
 from runners.emission.body import Body
+from runners.emission.descriptors import DESCRIPTOR_BYTES
 from runners.kernels import Kernel, Launch
 
 MEMORY = f".extern .shared .align {ALIGNMENT} .b8 dynamic_memory[];"
@@ -26,13 +27,21 @@ _WARP = (
 
 def group_kernel(program: Program, entry: str) -> Kernel:
     """Return the kernel of a program, a block for an image; UsageError: too much shared memory."""
-    if program.shared_bytes > SHARED_BYTES:
+    size = program.shared_bytes
+    if any(
+        tile.built == "loaded"
+        for step in walk(program.steps)
+        if isinstance(step, AsyncProduct)
+        for tile in step.tiles.values()
+    ):
+        size += DESCRIPTOR_BYTES * program.threads
+    if size > SHARED_BYTES:
         raise UsageError(
-            f"{entry} needs {program.shared_bytes} bytes of shared memory; a block has at most "
+            f"{entry} needs {size} bytes of shared memory; a block has at most "
             f"{SHARED_BYTES}, so make the shared buffers smaller"
         )
     launch = Launch(
-        grid=(1, 1, 1), block=(program.threads, 1, 1), shared_bytes=program.shared_bytes,
+        grid=(1, 1, 1), block=(program.threads, 1, 1), shared_bytes=size,
         parameters=bytes(8), pointers=((0, 0),), buffers=((0, program.image_bytes),), batched=True,
     )  # fmt: skip
     return Kernel(entry=entry, image_bytes=program.image_bytes, warps_per_block=1, launch=launch)

@@ -40,6 +40,15 @@ def threads_of(warps: WarpState) -> Numbers:
     return found
 
 
+_NOBODY = -1
+
+
+def _with_wholes(threads: Numbers) -> Numbers:
+    """Return numbers of threads, and those of warps of which all lanes are among them."""
+    warps, counts = np.unique(threads // PLACES, return_counts=True)
+    return np.concatenate([threads, PLACES * warps[counts >= LANES] + LANES])
+
+
 class Multiplication(Protocol):
     """What a warpgroup computes at a wait."""
 
@@ -220,7 +229,7 @@ class Queue:
 
     def _of(self, segment: int, size: int) -> tuple[NDArray[np.int8], Numbers, NDArray[np.int16]]:
         if segment not in self._marks:
-            marks = np.zeros(size, np.int8), np.full(size, -1), np.zeros(size, np.int16)
+            marks = np.zeros(size, np.int8), np.full(size, _NOBODY), np.zeros(size, np.int16)
             self._marks[segment] = marks
         return self._marks[segment]
 
@@ -232,9 +241,15 @@ class Queue:
         What is written through the async proxy, it sees.
         """
         written, by, readers = self._of(segment, size)
-        written[where], by[where] = 0 if proxied else 2, threads
+        written[where], by[where] = 0 if proxied else 2, _NOBODY if proxied else threads
         found: NDArray[np.bool_] = readers[where] > 0
         return found
+
+    def copied(self, segment: int, where: Numbers) -> None:
+        """Take note that what threads copy is there: a proxy fence before that ordered none."""
+        if segment in self._marks:
+            written, by, _ = self._marks[segment]
+            written[where[by[where] != _NOBODY]] = 2
 
     def read(self, segment: int, size: int, where: Numbers, warps: Numbers) -> NDArray[np.bool_]:
         """Take note of what begins to be read; return where the async proxy may not see it yet."""
@@ -247,12 +262,13 @@ class Queue:
 
     def proxy_fence(self, warps: WarpState, mask: Mask) -> None:
         """Take note that threads order what they wrote before what the async proxy does."""
-        threads = threads_of(warps)[warps.all_of(mask)]
+        threads = _with_wholes(threads_of(warps)[warps.all_of(mask)])
         for written, by, _ in self._marks.values():
             written[(written == 2) & np.isin(by, threads)] = 1
 
     def barrier(self, threads: Numbers) -> None:
         """Take note that threads waited for each other."""
+        threads = _with_wholes(threads)
         for written, by, _ in self._marks.values():
             written[(written == 1) & np.isin(by, threads)] = 0
 

@@ -316,10 +316,12 @@ class WatchedMemory(Memory):
 
     def _finish_copies(self, there: Ints) -> None:
         """Take note that copies are there: by threads, of all groups below a number."""
-        for shadow in self._shadows.values():
+        for segment, shadow in self._shadows.items():
             (where,) = np.nonzero(shadow.copying)
             done = shadow.copying[where] < there[shadow.written.low[where]]
             shadow.copying[where[done]] = 0
+            if self._queue is not None:
+                self._queue.copied(segment, where[done])
 
     def places(self, space: Space, address: Any, width: int, *more: Any) -> Any:
         """Find the bytes that addresses stand for; traps at a race."""

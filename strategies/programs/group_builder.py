@@ -25,7 +25,6 @@ from strategies.programs.builder import DIGITS, Builder, Dice
 from strategies.programs.repairs import Draft
 
 WORDS = 4  # Registers of A, and of every other value
-_MOST_REGISTERS = 216  # Of all values, of the 255 that a thread has
 _MOST_SHARED = 160 << 10  # Bytes of shared memory
 LINES = 8  # Of a pattern (9.7.15.5.1.2)
 _SWIZZLES = (128, 16, 64, 32)
@@ -51,9 +50,11 @@ class GroupBuilder:
     metadata: dict[str, str] = field(default_factory=dict)
     expressions: list[Expression] = field(default_factory=list)
     registers: int = 0
+    most: int = 216  # Registers of all values, of the 255 that a thread has
     shared: int = 0
     words: int = 0
     parts: int = 0  # Drawn like programs of one warp
+    rows: int = 0  # Stores of rows
     alone: Callable[[Builder], Program] | None = None  # What draws these
     focus: Focus = field(default_factory=Focus)
     module: Module = field(default_factory=Module.named)
@@ -66,7 +67,7 @@ class GroupBuilder:
 
     def room(self, registers: int) -> bool:
         """Take registers, if there are so many."""
-        fits = self.registers + registers <= _MOST_REGISTERS
+        fits = self.registers + registers <= self.most
         self.registers += registers if fits else 0
         return fits
 
@@ -114,14 +115,20 @@ def placed(builder: GroupBuilder, form: Form, dice: Dice) -> dict[str, Any]:
     return {"e": builder.metadata[kind], "selector": selector}
 
 
-def tile_of(builder: GroupBuilder, form: Form, operand: str, dice: Dice) -> SharedTile:
-    """Choose where a multiplicand lies: where one of its kind does, or in memory of its own."""
+def tile_of(
+    builder: GroupBuilder, form: Form, operand: str, dice: Dice, but: str = ""
+) -> SharedTile:
+    """Choose where a multiplicand lies: where one of its kind does, or in memory of its own.
+
+    `but` is a buffer that it does not lie in.
+    """
     matrix = form.matrix(operand)
     lines, depth = matrix.rows, matrix.columns
     if operand == "b":
         lines, depth = depth, lines
     key = operand, lines, depth, matrix.type.name
-    known = builder.tiles.setdefault(key, [])
+    all_ = builder.tiles.setdefault(key, [])
+    known = [tile for tile in all_ if tile.place.buffer != but]
     built = dice.one_of(WAYS)
     if known and (dice.below(2) or builder.shared > _MOST_SHARED // 2):
         return replace(dice.one_of(known), built=built)
@@ -156,5 +163,5 @@ def tile_of(builder: GroupBuilder, form: Form, operand: str, dice: Dice) -> Shar
         return replace(dice.one_of(known), built=built)
     number = sum(map(len, builder.tiles.values()))
     place = builder.twins(f"{operand}{number}", size)
-    known.append(replace(tile, place=replace(place, offset=start)))
-    return known[-1]
+    all_.append(replace(tile, place=replace(place, offset=start)))
+    return all_[-1]

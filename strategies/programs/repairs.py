@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from oracle.program.breaches import Breach
-from oracle.program.operands import Register, Word
-from oracle.program.steps import Branch, Loop, Step
+from oracle.program.operands import Register, Span, Word
+from oracle.program.steps import Barrier, Branch, Loop, Step, walk
 from oracle.program.warpgroup import MAX_PENDING, AsyncProduct, InFlight, WarpgroupSync
 
 _MOST_PASSES = 8
@@ -54,6 +54,13 @@ def _repair(items: list[Draft], flight: InFlight) -> tuple[bool, InFlight]:
         elif isinstance(item, WarpgroupSync):
             flight.synchronise(item)
         else:
+            if (age := _reading(flight.ages, item)) is not None:
+                waits = [sync("commit_group")] if age < 0 else []
+                waits.append(sync("wait_group", max(age, 0)))
+                for wait in waits:
+                    flight.synchronise(wait)
+                items[index:index] = [*waits, Barrier()]
+                changed, index = True, index + len(waits) + 1
             registers = {one for use in item.uses for one in use.registers}
             # A multiplication begins where nothing is wrong with it.
             while True:
@@ -89,6 +96,23 @@ def _inside(item: BlockDraft, flight: InFlight) -> tuple[bool, InFlight]:
         changed |= also
         ends.append(end)
     return changed, ends[0].joined(ends[1])
+
+
+def _reading(ages: dict[AsyncProduct, int], step: Step) -> int | None:
+    """Return how many groups are newer than the newest that reads buffers that a step writes."""
+    names = {span.buffer for span in written(step)}
+    own = [
+        age
+        for one, age in ages.items()
+        if any(tile.place.buffer in names for tile in one.tiles.values())
+    ]
+    return min((*own, MAX_PENDING)) if own else None
+
+
+def written(step: Step) -> Iterator[Span]:
+    """Iterate over the bytes that a step writes, or those inside of it."""
+    for one in walk((step,)):
+        yield from one.bytes_written
 
 
 def _age(ages: dict[AsyncProduct, int], registers: Set[Register]) -> int:

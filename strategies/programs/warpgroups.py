@@ -49,7 +49,7 @@ from strategies.programs.group_builder import (
 from strategies.programs.repairs import BlockDraft, Draft, repaired, sync
 
 _ACCUMULATORS = (1, 2, 1, 3, 2, 4)
-_EVENTS = (4, 7, 10, 14)
+_EVENTS = (3, 5, 7, 11)
 _COUNTS = (2, 3, 1, 4)
 _MASK = 3  # Of the word that a loop runs to
 _CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
@@ -57,6 +57,7 @@ _OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
 _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
 _MOST_PARTS = 2
+_REGISTERS = (96, 136, 96, 220)  # Of all values, the accumulator that a program is about apart
 _MOST_COLUMNS = 1280
 """Columns of D that are computed, all turns and multiplications together: an oracle takes a second
 for 8 images of so many (2026-11)."""
@@ -75,6 +76,7 @@ def group_program(
     dice = builder.dice()
     main = focus.form if focus.form is not None and focus.form.is_product else dice.one_of(known)
     builder.forms = known or [main]
+    builder.most = max(_REGISTERS[dice.below(4)], main.words("d") + 10 * WORDS)
     _prepare(builder, main, dice)
     parts: list[Draft] = []
     for _ in range(1 + dice.once_in(3)):
@@ -97,8 +99,14 @@ def group_program(
         else:
             parts += builder.here
     ordered: list[Step] = [sync("proxy_fence"), Barrier()]
+    before = builder.before
+    if dice.below(3) == 0:
+        ordered = [sync("copy_commit"), sync("copy_wait"), *ordered]
+        before = [
+            replace(step, is_async=True) if isinstance(step, Copy) else step for step in before
+        ]
     drafts: list[Draft] = [
-        *builder.before,
+        *before,
         *ordered,
         *parts,
         sync("commit_group"),
@@ -183,8 +191,10 @@ def _prepare(builder: GroupBuilder, main: Form, dice: Dice) -> None:
     for index in range(_ACCUMULATORS[dice.below(len(_ACCUMULATORS))]):
         form = main
         if index and dice.below(2):
-            alike = [one for one in builder.forms if one.types == main.types]
-            form = dice.one_of(alike if dice.below(2) else [*builder.forms])
+            left = builder.most - builder.registers - 2 * WORDS
+            fitting = [one for one in builder.forms if one.words("d") <= left] or [main]
+            alike = [one for one in fitting if one.types == main.types]
+            form = dice.one_of(alike if alike and dice.below(2) else fitting)
         if builder.room(form.words("d")) or not index:
             name = f"d{index}"
             builder.d[name] = form
@@ -318,16 +328,57 @@ def _read(builder: GroupBuilder, dice: Dice) -> None:
 
 
 def _restage(builder: GroupBuilder, dice: Dice) -> None:
-    """Append what overwrites a matrix in shared memory with what it holds, or another with it."""
+    """Append what overwrites a matrix in shared memory: copies, or what registers hold.
+
+    What still multiplies it is waited for when the rest is known. Others are begun meanwhile.
+    """
     copies = [step for step in builder.before if isinstance(step, Copy)]
     if not copies:
         return
-    target = dice.one_of(copies)
+    target, kind = dice.one_of(copies), dice.below(6)
     source = dice.one_of([one for one in copies if one.size >= target.size])
-    builder.here += [
-        sync("commit_group"), sync("wait_group"), Barrier(),
-        replace(target, source=source.source), sync("proxy_fence"), Barrier(),
+    name = target.destination.buffer
+    builder.here.append(Barrier())  # Behind what else reads it
+    ends: list[Step] = [sync("proxy_fence"), Barrier()]
+    if kind < 2:
+        builder.here.append(replace(target, source=source.source))
+    elif kind < 4:
+        builder.here += [replace(target, source=source.source, is_async=True), sync("copy_commit")]
+        ends.insert(0, sync("copy_wait"))
+    elif kind == 4 and target.size >= THREADS * 4 * WORDS:
+        value = dice.one_of([*builder.made, *builder.values, *builder.d])
+        registers = value if value not in builder.d else " ".join(listed(value))
+        if value not in builder.d or builder.d[value].words("d") >= WORDS:
+            place = Place(buffer=name)
+            builder.here.append(
+                plain_store(registers=registers, count=WORDS, place=place, lanes=THREADS)
+            )
+    else:
+        builder.here.append(_row_store(builder, target, dice))
+    # Between beginning and end nobody reads what is written.
+    for _ in range(dice.below(3)):
+        _product(builder, builder.dice(), but=name)
+    builder.here += ends
+
+
+def _row_store(builder: GroupBuilder, stage: Copy, dice: Dice) -> OneWarp:
+    """Return what one warp stores by stmatrix where a matrix is copied to."""
+    warp, registers, name = dice.below(WARPGROUP), f"q{builder.rows}", stage.destination.buffer
+    builder.rows += 1
+    forms = [
+        form for form in everything(builder.module).row_stores
+        if operand_of(form).registers * 8 * ROW_BYTES <= stage.size
     ]  # fmt: skip
+    form, turn = dice.one_of(forms), dice.below(2)
+    count = operand_of(form).registers
+    size = LANES * 4 * count
+    builder.buffers.append(Buffer(name=f"g{registers}", space="global", size=size))
+    rows = [row % (8 * count) for row in range(LANES)]
+    addresses = tuple(ROW_BYTES * (8 * count - 1 - row if turn else row) for row in rows)
+    return OneWarp(warp=warp, body=(
+        plain_load(registers=registers, count=count, place=Place(buffer=f"g{registers}")),
+        Op.of(form, registers=registers, buffer=name, addresses=addresses),
+    ))  # fmt: skip
 
 
 def _committed(builder: GroupBuilder, dice: Dice) -> None:
@@ -430,8 +481,13 @@ def _multiply(builder: GroupBuilder, dice: Dice) -> None:
         _product(builder, builder.dice())
 
 
-def _product(builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False) -> None:
-    """Append a multiplication, of registers of A if they are given; if it is short enough."""
+def _product(
+    builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False, but: str = ""
+) -> None:
+    """Append a multiplication, of registers of A if they are given; if it is short enough.
+
+    `but` is a buffer that it may not read.
+    """
     name = dice.one_of([*builder.d])
     form = builder.d[name]
     columns = form.shape.n * builder.turns
@@ -440,13 +496,13 @@ def _product(builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = F
     builder.columns += columns
     if not a and dice.below(2):
         a = _a_registers(builder, name, dice)
-    _begin(builder, form, name, a, dice)
+    _begin(builder, form, name, a, dice, but)
 
 
-def _begin(builder: GroupBuilder, form: Form, d: str, a: str, dice: Dice) -> None:
+def _begin(builder: GroupBuilder, form: Form, d: str, a: str, dice: Dice, but: str = "") -> None:
     """Append a multiplication; A is in shared memory if it has no registers."""
-    a_tile = None if a else tile_of(builder, form, "a", builder.dice())
-    b_tile = tile_of(builder, form, "b", builder.dice())
+    a_tile = None if a else tile_of(builder, form, "a", builder.dice(), but)
+    b_tile = tile_of(builder, form, "b", builder.dice(), but)
     scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
     if scale_d == 2:
         scale_d = Word(place=builder.word(), mask=1)

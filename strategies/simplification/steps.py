@@ -156,7 +156,7 @@ _FEWER: Sequence[Mapping[str, Any]] = (
 """What makes an instruction that moves rows plainer."""
 _DEFAULTS: Mapping[str, Any] = {
     "stride": None, "stride_in_register": False, "immediate": 0, "computed": (), "lanes": LANES,
-    "ids_in_registers": False,
+    "ids_in_registers": False, "is_async": False,
 }  # fmt: skip
 """Fields of steps that have a default."""
 

@@ -37,6 +37,11 @@ MORE = plain_load(registers="e", count=8, place=Place(buffer="g"), lanes=THREADS
 WRITTEN = move_registers(source="x", destination="a", count=4)
 SEEN = move_registers(source="d", destination="x", count=4)
 OVERWRITTEN = Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=16)
+BEGUN = replace(OVERWRITTEN, is_async=True)
+COPIED, ENDED, BARRIER = (
+    WarpgroupSync(kind="copy_commit"), WarpgroupSync(kind="copy_wait"), Barrier()
+)  # fmt: skip
+OVER_SOURCE = plain_store(registers="x", count=4, place=Place(buffer="g"), lanes=THREADS)
 
 
 def product(d: str = "d", a: str = "", **changes: object) -> AsyncProduct:
@@ -98,6 +103,19 @@ WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
          (Breach.OUTSIDE,)),
         ((FENCE, product(b_tile=replace(TILE, place=Place(buffer="s", offset=2048)))),
          (Breach.UNWRITTEN,)),
+        # Asynchronous copies: nobody accesses what they write, or writes what they read.
+        ((BEGUN, COPIED, ENDED, PROXY, BARRIER, *WHOLE), ()),
+        ((BEGUN, COPIED, PROXY, BARRIER, *WHOLE), (IN_FLIGHT,)),
+        ((BEGUN, ENDED, PROXY, BARRIER, *WHOLE), (IN_FLIGHT,)),
+        ((BEGUN, COPIED, COPIED, replace(ENDED, pending=1), PROXY, BARRIER, *WHOLE), ()),
+        ((BEGUN, COPIED, ENDED, BARRIER, *WHOLE), (Breach.PROXY,)),
+        # A fence of proxies, or a barrier, before the wait orders nothing of it.
+        ((BEGUN, COPIED, PROXY, ENDED, BARRIER, *WHOLE), (Breach.PROXY,)),
+        ((BEGUN, COPIED, BARRIER, ENDED, PROXY, *WHOLE), (Breach.PROXY, Breach.RACE)),
+        ((*WHOLE[:3], BARRIER, BEGUN, COPIED, ENDED), (IN_FLIGHT,)),
+        ((BEGUN, COPIED, BARRIER, OVER_SOURCE, ENDED), (IN_FLIGHT,)),
+        ((BEGUN, COPIED, ENDED, BARRIER, OVER_SOURCE), ()),
+        ((Loop(count=2, body=(BARRIER, BEGUN, COPIED)), ENDED), (IN_FLIGHT,)),
         # Loops: what the last turn left in flight is the next one's to wait for.
         ((Loop(count=2, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), (IN_FLIGHT,)),
         ((Loop(count=2, body=(WAIT, WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
@@ -122,6 +140,8 @@ def test_what_one_warp_cannot_take_is_refused() -> None:
         program(product(b_tile=replace(TILE, place=Place(buffer="g"))))
     with pytest.raises(UsageError, match="128 threads load"):
         program(replace(LOADED[0], lanes=32))
+    with pytest.raises(UsageError, match="from global to shared memory"):
+        program(replace(BEGUN, destination=Place(buffer="o")))
     with pytest.raises(UsageError, match="0 to 7"):
         WarpgroupSync(kind="wait_group", pending=8)
     assert causes(program(set_registers(destination="d", count=4, constant=0), *WHOLE)) == set()
