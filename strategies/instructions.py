@@ -149,7 +149,8 @@ def described(draft: Draft) -> dict[str, Matrix | Vector]:
     row = INSTRUCTIONS.get(draft.mnemonic)
     if row is None:
         return {}
-    texts = {slot: draft.qualifier(slot) for slot in row.slots}
+    written = dict(reversed(draft.qualifiers))  # of a slot that is there twice, the first
+    texts = {slot: written.get(slot, "") for slot in row.slots}
     if row.implicit_types:
         texts["atype"] = texts["atype"] or "f16"  # implicit (9.7.14.4.5)
         texts["btype"] = texts["btype"] or texts["atype"]

@@ -212,16 +212,19 @@ class IdleTime:
             self._device = fresh_runner(ready.runner)
         screening = None if self._screening is None else self._screening(ready)
         compared = screened = 0.0  # seconds
+        coming = deque[ImageLaunch]()
         # Once no more rounds are wanted, findings that wait have the device to themselves.
         while not (self._end.is_set() or self._heartbeat.interrupted):
-            if self._new and self._next() is None:
-                launches, self._new = self._new, ()
-                for launch in launches:
-                    item = self._encoded(launch) if self._device is not None else None
-                    if item is not None:
-                        self._pool.append(item)
-                    elif screening is not None:
-                        screening.add(launch)
+            if self._new and not coming and self._next() is None:
+                coming, self._new = deque(self._new), ()
+            if coming:
+                # One for each comparison: to encode one takes as long (H200, 2026-11-29).
+                launch = coming.popleft()
+                item = self._encoded(launch) if self._device is not None else None
+                if item is not None:
+                    self._pool.append(item)
+                elif screening is not None:
+                    screening.add(launch)
             begun = time.monotonic()
             is_due = screened * _SHARE <= compared or not (self._pool or self._queued)
             if screening is not None and is_due and screening.is_ready:
@@ -232,7 +235,7 @@ class IdleTime:
                 screened += time.monotonic() - begun
             elif self._compare():
                 compared += time.monotonic() - begun
-            elif not self._new:
+            elif not (self._new or coming):
                 self._end.wait(_LOOK_SECONDS)
         if screening is not None:
             screening.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +13,7 @@ from oracle.errors import UsageError
 from oracle.isa import lookup
 from oracle.isa.forms import ROW_BYTES, Form, kind_of
 from oracle.isa.lookup import INSTRUCTIONS, refusals
+from oracle.isa.nearest import Key, dotted, forms_by_key, nearest_forms
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
@@ -107,10 +108,6 @@ _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
 
 
-Key = tuple[str, ...]
-"""Texts of all slots of a form but `.aligned`, in the page's order, "" where one is left out."""
-
-
 @dataclass(frozen=True)
 class Resolution:
     """What an opcode spells."""
@@ -146,10 +143,10 @@ def resolve(opcode: str) -> Resolution:
     if faults:
         return Resolution(row, None, (), "aligned" in slots, faults)
     key = _key(row, slots)
-    form = _forms(mnemonic).get(key)
+    form = forms_by_key(mnemonic).get(key)
     if form is not None:
         return Resolution(row, None, (form,), "aligned" in slots, (order_of(form),))
-    nearest, text = _nearest(mnemonic, key)
+    nearest, text = nearest_forms(mnemonic, key)
     fault = Reason(text, row.section, Rule.COMBINATION)
     return Resolution(row, None, nearest, "aligned" in slots, (fault,))
 
@@ -165,7 +162,7 @@ def _opcode_faults(
             yield f"{shown} is not a qualifier of {row.mnemonic}", Rule.UNKNOWN_QUALIFIER
     for kind, given in [*slots.items()]:
         if len(given) > row.most[kind]:
-            text = f"{_dotted(given)}: {row.mnemonic} takes at most {row.most[kind]} of this kind"
+            text = f"{dotted(given)}: {row.mnemonic} takes at most {row.most[kind]} of this kind"
             yield text, Rule.REPEATED_QUALIFIER
     for kind, least in row.required.items():
         if len(slots[kind]) < least and not (row.implicit_types and kind == "type"):
@@ -185,14 +182,6 @@ def order_of(form: Form) -> Reason:
     return Reason(text, form.section, Rule.ORDER)
 
 
-@cache
-def _forms(mnemonic: str) -> dict[Key, Form]:
-    return {
-        tuple(slot.text for slot in form.slots if slot.name != "aligned"): form
-        for form in INSTRUCTIONS[mnemonic].forms
-    }
-
-
 def _key(row: lookup.Instruction, slots: dict[str, list[str]]) -> Key:
     """Place the qualifiers, in their order, into the slots of the page's syntax."""
     waiting = {kind: list(texts) for kind, texts in slots.items()}
@@ -204,30 +193,6 @@ def _key(row: lookup.Instruction, slots: dict[str, list[str]]) -> Key:
         if name != "aligned":
             key.append(texts.pop(0) if texts and not skipped else "")
     return tuple(key)
-
-
-def _nearest(mnemonic: str, key: Key) -> tuple[tuple[Form, ...], str]:
-    """Return the documented forms that differ in the fewest slots, and the difference in words."""
-    names = [name for name in INSTRUCTIONS[mnemonic].slots if name != "aligned"]
-    differing: dict[tuple[int, ...], list[Key]] = defaultdict(list)
-    for other in _forms(mnemonic):
-        differing[tuple(i for i, text in enumerate(other) if text != key[i])].append(other)
-    least = min(map(len, differing))
-    if least == len(names):
-        return (), "no documented form is like this"
-    found = {slots: differing[slots] for slots in sorted(differing) if len(slots) == least}
-    words = []
-    for slots, members in found.items():
-        given = " ".join(f".{names[i]} {_dotted([key[i]])}" for i in slots)
-        allowed = [*Counter(" ".join(_dotted([one[i]]) for i in slots) for one in members)]
-        more = f" and {len(allowed) - 6} more" if len(allowed) > 6 else ""
-        words.append(f"{given}, which may be {', '.join(allowed[:6])}{more} beside the others")
-    text = "no documented form has these qualifiers together: " + "; or ".join(words)
-    return tuple(_forms(mnemonic)[k] for members in found.values() for k in members), text
-
-
-def _dotted(texts: list[str]) -> str:
-    return " ".join(f".{text}" if text else "(none)" for text in texts)
 
 
 class Verdict(StrEnum):
@@ -418,6 +383,11 @@ def _judge_opcode(
     return resolution, tuple(reasons), tuple(remarks)
 
 
+@cache
+def _operands(row: lookup.Instruction, scales: str) -> tuple[str, ...]:
+    return row.form({"block_scale": scales}).operands
+
+
 def _judge_operands(
     resolution: Resolution, opcode: str, text: str
 ) -> tuple[list[Reason], list[Reason]]:
@@ -432,7 +402,7 @@ def _judge_operands(
         if row.limited and row.warps > 1:
             return [], []
         has_scales = "block_scale" if ".block_scale" in opcode else ""
-        known = [row.form({"block_scale": has_scales}).operands]
+        known = [_operands(row, has_scales)]
     fitting = (kinds for kinds in known if len(kinds) == len(operands))
     kinds = next(fitting, known[0])
     required = sum(1 for kind in kinds if kind != "stride")

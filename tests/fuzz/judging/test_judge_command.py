@@ -241,7 +241,7 @@ def by_sed(script: str) -> tuple[str, str]:
 
 
 ENDS: dict[str, tuple[Any, ...]] = {
-    "a pass that changes nothing": (SUMS, CAT, 0, "8 images compared, whole and bit for bit, with"),
+    "a pass that changes nothing": (SUMS, CAT, 0, "2 images compared, whole and bit for bit, with"),
     "what was guessed": (SUMS, CAT, 0, "guessed: block = [64, 1, 1]"),
     "a race": (
         SUMS.replace("    bar.sync 0;\n", "", 1), CAT, 2, "line 32: race: thread 0 of block",
@@ -287,7 +287,7 @@ ENDS: dict[str, tuple[Any, ...]] = {
     "a listing of machine code": (
         LISTING.format(kind="elf"), CAT, 2, "machine code alone; build it with",
     ),
-    "an old target": (OLD, CAT, 0, "8 images compared"),
+    "an old target": (OLD, CAT, 0, "2 images compared"),
     "an old target for a new one": (
         OLD, ("--target", "sm_89", *CAT), 0,
         ".target sm_61 became sm_89 (--target), with PTX ISA 7.8.",
@@ -299,7 +299,7 @@ ENDS: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("what", ENDS)
 def test_each_end_has_its_exit_code_and_its_sentence(tmp_path: Path, what: str) -> None:
     text, words, code, says = ENDS[what]
-    ended = judge(tmp_path, *words, text=text, prepare=reduce_little)
+    ended = judge(tmp_path, *words, "--images", 2, text=text, prepare=reduce_little)
     assert ended.code == code, ended.out + ended.err
     assert says in " ".join((ended.out + ended.err).split())
     assert (tmp_path / "warpfuzz-corpus").exists() == (code == 1)

@@ -25,7 +25,7 @@ def test_a_campaign_keeps_the_kernels_without_which_a_program_is_right(tmp_path:
     """It was called flaky, which blames the GPU, after 41 runs of the program alone."""
     script = tmp_path / "third.py"
     script.write_text(THIRD)
-    exchange = shlex.join([sys.executable, str(script)])
+    exchange = shlex.join([sys.executable, "-S", "-E", str(script)])
     ended = warpfuzz(
         tmp_path, "run", "--runner", "sim", "--only", OPCODE, "--ptx-pass", exchange,
         "--seed", 1, "--cases", 24, "--workers", 1, "--corpus", "c", "--json",

@@ -72,16 +72,6 @@ class Sparse:
             words[:, lane, register] |= matrix[:, row, column].astype(np.uint32) << bits * part
         return words
 
-    def index_at(self, selector: int, row: int, item: int) -> tuple[int, int]:
-        """Lane and lowest bit of an index of two bits."""
-        g, h = row % 8, row // 8
-        if self.bits("a") > 8:
-            chunk = item // 2
-            lane = selector if self.selectors == 4 else 2 * selector + chunk // 4
-            return 4 * g + lane, 16 * h + 4 * (chunk % 4) + 2 * (item % 2)
-        lane = 2 * selector + h if self.selectors == 2 else h + 2 * (item // 16)
-        return 4 * g + lane, 2 * (item % 16)
-
     def ptx(self, selector: int) -> str:
         """Return a kernel: of each lane the words of A, B, C, metadata and, behind them, of D."""
         counts = {role: self.registers(role) for role in "abcd"}

@@ -4,12 +4,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS
+from simulated_kernels import FRAGMENTS
 
-from runners.simulated.silicon import Layout, dimensions, gather, opaque_layout, scatter
-from runners.simulated.warps import DTYPES
+from runners.simulated.silicon import Layout, dimensions, opaque_layout
 
 KINDS = [
     *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),
@@ -20,15 +17,6 @@ KINDS = [
     ("d", "m8n8k32", "s32"),
     ("c", "m8n8k128", "s32"),
 ]
-
-
-def test_fragments_have_the_registers_of_the_page() -> None:
-    for role, shape, kind in KINDS:
-        if role in "ab":
-            expected = FRAGMENTS[kind, shape]["ab".index(role)]
-        else:
-            expected = 2 if shape in ("m8n8k32", "m8n8k128") else ACCUMULATORS[kind]
-        assert opaque_layout(role, shape, kind, "row", 0).count == expected, (role, shape, kind)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 99])
@@ -55,21 +43,6 @@ def test_row_and_column_major_fragments_differ_for_multiplicands_alone(seed: int
     for kind in KINDS:
         row, column = (opaque_layout(*kind, order, seed).slots for order in ("row", "col"))
         assert bool((row != column).any()) == (kind[0] in "ab"), kind
-
-
-@given(st.sampled_from(KINDS), st.integers(0, 5), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
-def test_what_is_scattered_is_gathered(
-    form: tuple[str, str, str], layout_seed: int, seed: int
-) -> None:
-    role, shape, kind = form
-    layout = opaque_layout(role, shape, kind, "row", layout_seed)
-    rows, columns = dimensions(role, shape)
-    rng = np.random.default_rng(seed)
-    bits = BITS[kind]
-    words = rng.integers(0, 1 << min(bits, 63), (rows * columns, 3), dtype=np.uint64)
-    words = words.astype(DTYPES[max(8, bits)])
-    np.testing.assert_array_equal(gather(scatter(words, layout), layout, 3), words)
 
 
 def test_the_copy_that_counts_differs_between_layouts() -> None:

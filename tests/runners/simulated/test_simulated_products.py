@@ -1,64 +1,16 @@
-"""Dot products against integers, fractions, and what real GPUs gave."""
+"""Units of products at the ends of what they hold; `test_chips` compares them with the oracle."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from runners.simulated.fused import F32, NAMED
+from runners.simulated.fused import F32
 from runners.simulated.products import (
-    ProductTypes,
     multiply,
-    multiply_on,
     narrowed,
 )
-from runners.simulated.silicon import chip_of, float_unit
-
-RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
-ARCHITECTURES = {"V100": 70, "A100": 80, "A2": 86, "Ada": 89, "L40S": 89, "H100": 90, "H200": 90}
-ARCHITECTURES["B200"] = 100
-
-
-def elements(words: NDArray[np.uint32], kind: str) -> NDArray[np.unsignedinteger]:
-    if kind == "f16":
-        return words.view(np.float32).astype(np.float16).view(np.uint16)
-    return (words >> np.uint32(16)).astype(np.uint16) if kind == "bf16" else words
-
-
-def recorded_sets() -> list[str]:
-    with np.load(RECORDED) as recorded:
-        return sorted({key.rsplit("|", 1)[0] for key in recorded.files})
-
-
-@pytest.mark.parametrize("name", recorded_sets())
-def test_real_gpus_gave_the_same_bits(name: str) -> None:
-    gpu, given_format, result = name.split("|")
-    kind = given_format.replace("fp", "f")
-    running = result.replace("fp", "f")
-    with np.load(RECORDED) as recorded:
-        a, b, c, d = (recorded[f"{name}|{part}"] for part in "abcd")
-    unit = float_unit(ARCHITECTURES[gpu], kind, running)
-    found = multiply(
-        elements(a, kind).T[None],
-        elements(b, kind).T[:, None],
-        elements(c, running)[None, None],
-        unit,
-        NAMED[running],
-    )
-    np.testing.assert_array_equal(found[0, 0], elements(d, running))
-
-
-@pytest.mark.parametrize("result", ["f32", "f16"])
-@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
-def test_adas_gave_the_same_bits_of_8_bits(kind: str, result: str) -> None:
-    with np.load(RECORDED.with_name("ada_byte_dot_products.npz")) as recorded:
-        a, b, c, d = (recorded[f"Ada|{kind}|{result}|{part}"] for part in "abcd")
-    types = ProductTypes(result, kind, kind, result)
-    unit = chip_of("sm_89").floats[".".join(types)]
-    found = multiply_on(unit, a.T[None], b.T[:, None], c[None, None], types)
-    np.testing.assert_array_equal(found[0, 0], d)
+from runners.simulated.silicon import float_unit
 
 
 @pytest.mark.parametrize(

