@@ -36,7 +36,7 @@ from fuzz.diagnosis.experiments import (
 from fuzz.diagnosis.multiplications import wrong_multiplication
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
-from oracle.execution.tracing import Event, Trace, maker_of, trace
+from oracle.execution.tracing import Event, Trace, maker_of, seen_by, trace
 from oracle.isa.forms import LANES, SCALES_OF_ONE, Form, Format
 from oracle.isa.lookup import chunks_of
 from oracle.program.lane_code import Repeat
@@ -117,21 +117,8 @@ def _of_one_warp(
 ) -> Culprit | None:
     """Blame a step of a warpgroup's program that is wrong in a program of one warp, too."""
     traced = trace(program, image, target=device.target)
-    for warp in range(program.warps):
-        seen = replace(traced, events=[_seen_by(warp, event) for event in traced.events])
-        if (found := _register_steps(device, program, seen)) is not None:
-            return found
-    return None
-
-
-def _seen_by(warp: int, event: Event) -> Event:
-    """Return an event with the registers of one warp, where all four have taken the step."""
-
-    def own(values: NDArray[Any]) -> NDArray[Any]:
-        return values[LANES * warp :][:LANES] if len(values) > LANES else values
-
-    inputs = {field: own(values) for field, values in event.inputs.items()}
-    return replace(event, inputs=inputs, result=None if event.result is None else own(event.result))
+    seen = (seen_by(warp, traced) for warp in range(program.warps))
+    return next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
 
 
 def in_company(culprit: Culprit | None) -> bool:

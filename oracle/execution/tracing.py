@@ -137,6 +137,22 @@ def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
     return Trace(model=model, image=images[0], events=events, written=writers["global"])
 
 
+def seen_by(warp: int, traced: Trace) -> Trace:
+    """Return the trace of a warpgroup's program with the registers of one of its warps, 0 to 3."""
+
+    def own(values: NDArray[Any]) -> NDArray[Any]:
+        return values[LANES * warp :][:LANES] if len(values) > LANES else values
+
+    events = [
+        replace(
+            event, inputs={field: own(values) for field, values in event.inputs.items()},
+            result=None if event.result is None else own(event.result),
+        )
+        for event in traced.events
+    ]  # fmt: skip
+    return replace(traced, events=events)
+
+
 def writer_of(trace: Trace, byte: int) -> Written | None:
     """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
     number, cell = trace.written[:, byte].tolist()
