@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.allocation import in_new_session, keep_memory
+from runners.allocation import keep_memory
 from runners.protocol import Trouble
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -137,7 +137,6 @@ class Tool:
             bounds.append(f"-v {memory_bytes >> 10}")
         # A bound that is lower already stays.
         script = "".join(f"ulimit {bound} 2>/dev/null; " for bound in bounds) + 'exec "$@"'
-        script = in_new_session() + script
         self._mark = f"{os.getpid()}-{next(_numbers)}"
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             ["/bin/sh", "-c", script, "sh", *command], cwd=cwd,

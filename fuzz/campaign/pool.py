@@ -1,8 +1,8 @@
 """Worker processes of a campaign: started, given jobs, listened to, replaced, ended.
 
-A worker is `python -m fuzz.campaign.pool SOCKET ROWS ROW NICENESS`: it opens a runner, says what
-that is, and carries out jobs until the coordinator hangs up. What it does meanwhile it writes into
-its row of shared memory, a file without a name.
+A worker is `python -m fuzz.campaign.pool SOCKET ROWS ROW`: it opens a runner, says what that is,
+and carries out jobs until the coordinator hangs up. What it does meanwhile it writes into its row
+of shared memory, a file without a name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from fuzz.campaign.status import Changed, WorkerStatus
 from fuzz.checks import protocol
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from runners.allocation import be_nice, keep_memory
+from runners.allocation import keep_memory
 from runners.processes import (
     ONE_THREAD,
     NoAnswerError,
@@ -50,10 +50,8 @@ _KILLS_AT_START = 20  # of these from outside, by a person or for want of memory
 SHOWN_STALLED_SECONDS = 30.0
 """Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
 _WORKERS_OF_AN_EXAMINER = 4
-"""Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23)."""
-_EXAMINER_NICENESS = 5
-"""Of an examiner: a third of a core beside a worker (sched(7): 1.25 a step), so that rounds go on
-where all cores are taken."""
+"""Of 15 on an H200 one took 3 s for each, and twenty waited (2026-11-23). They have as much of the
+processor as workers: with niceness 5 and 16 workers, 55 findings waited (2026-11-29)."""
 
 
 def pickled(check: protocol.Check) -> bytes:
@@ -294,7 +292,6 @@ class ProcessPool(WorkerPool):
         try:
             child = SupervisedChild(
                 helper("fuzz.campaign.pool"), str(len(self._heartbeats.rows)), str(row),
-                str(_EXAMINER_NICENESS if row in self._examiners else 0),
                 environment={**helper_environment(), **ONE_THREAD},
             )  # fmt: skip
         except OSError as error:
@@ -488,13 +485,11 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: list[str]) -> None:
     """Serve the coordinator on a socket."""
-    descriptor, rows, row, niceness = map(int, arguments)
+    descriptor, rows, row = map(int, arguments)
     # An interrupt from the terminal goes to every process; the coordinator says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     keep_memory()
-    if niceness:
-        be_nice(niceness)
     serve(Connection(descriptor), rows, row)
 
 

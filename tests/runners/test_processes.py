@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from runners import folders, foreign, processes
-from runners.allocation import SESSION
 from runners.assemblers.assembler import ToolAnswers
 from runners.folders import temporary_folder
 from runners.foreign import PtxPass
@@ -53,24 +52,6 @@ def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> Non
     ended = run_tool([sys.executable, "-c", _ENDLESS], deadline=600)
     assert len(ended.output) == OUTPUT_LIMIT
     assert time.monotonic() - started < 60
-
-
-def test_what_a_process_that_yields_the_processor_starts_yields_it_too() -> None:
-    """Each tool has a session of its own, beside which niceness of a process may not count."""
-    look = ["sh", "-c", f"nice; cat {SESSION}"]
-    code = f"""if True:
-        from runners.allocation import be_nice
-        from runners.processes import run_tool
-        be_nice(3)
-        print(run_tool({look}, deadline=60).text)"""
-    # In a session of its own: this one is to stay as it is.
-    said = subprocess.run(
-        [sys.executable, "-c", code], env=helper_environment(), capture_output=True, text=True,
-        start_new_session=True,
-    ).stdout  # fmt: skip
-    niceness = os.nice(0) + 3
-    assert said.startswith(f"{niceness}\n")
-    assert not SESSION.exists() or f"nice {niceness}" in said
 
 
 def test_a_process_that_becomes_another_program_is_looked_at_again(
