@@ -188,8 +188,10 @@ def readings_of(program: Program) -> Readings:
             rows = read(step.memory.buffer, row_offsets(step))
             found.rows.append(rows[rows >= 0])
             # What is widened is no byte of the rows.
-            moved = np.tile(rows.ravel()[moves(step.form)], (warps(step), 1))
-            keep(step, None if is_packed(step.form) else moved)
+            if is_packed(step.form):
+                keep(step, None)
+            else:
+                keep(step, np.tile(rows.ravel()[moves(step.form)], (warps(step), 1)))
         elif multiplies(step):
             multiply(step)
         else:

@@ -248,7 +248,7 @@ def test_a_set_with_one_wrong_bit_is_called_wrong_and_no_device_is(
     small_set: ScreeningSet, tmp_path: Path
 ) -> None:
     write_set(tmp_path / "theirs.set", _with_a_wrong_bit(small_set, 2))
-    arguments = ("screen", "theirs.set", "--runner", "sim", "--time", "0.5")
+    arguments = ("screen", "theirs.set", "--runner", "sim", "--time", "2")
     ended = warpfuzz(tmp_path, *arguments, "--json", "--junit", "out.xml")
     assert ended.code == 3, ended.out
     assert "the set theirs.set is wrong: " in ended.err

@@ -127,6 +127,6 @@ def test_a_replay_is_judged_by_the_compiler_of_what_ran(release, fault, kind) ->
     runner = Made("sm_90", faults=[by_name(fault)] if fault else [])
     kinds = {
         attempt(runner, Subject(module=module, program=batch.program, image=image)).kind
-        for image in np.array(expand(batch.recipe, batch.program, 12))
+        for image in np.array(expand(batch.recipe, batch.program, 40))
     }
     assert max(kinds, key=lambda one: "" if one is None else one.value, default=None) == kind

@@ -170,7 +170,8 @@ def test_an_assembler_that_prints_garbage_is_an_infrastructure_failure_with_find
     broken.write_text("#!/bin/sh\necho garbage\n")
     broken.chmod(0o755)
     ran = warpfuzz(
-        tmp_path, "run", "--runner", "cuda", "--assembler", broken, "--cases", 60, "--json",
+        tmp_path, "run", "--runner", "cuda", "--assembler", broken, "--target", "sm_90",
+        "--cases", 60, "--json",
         PYTHONPATH=f"{FAKES / 'working'}:{ROOT}",
     )  # fmt: skip
     assert ran.code == 3
