@@ -127,7 +127,8 @@ def trophies(rows: Iterable[KnownRow], entries: Sequence[Entry], answers: Answer
 def _trophy(rows: Sequence[KnownRow]) -> str:
     """Return the line of a bug that gives wrong results, of rows that have one cause."""
     row, finding = rows[0], next((one.finding for one in rows if one.finding), "")
-    first = min((one.first for one in row.compilers if one.name == "ptxas"), key=_numbers)
+    versions = sorted((one.first for one in row.compilers if one.name == "ptxas"), key=_numbers)
+    first = versions[0] if versions else "not known"  # of what was found with the driver alone
     since = f"{first} or earlier" if first in _OLDEST else first
     see = f"`warpfuzz bisect {finding[:8]} --corpus record`, on a GPU" if finding else row.evidence
     cells = row.cause, "; ".join(map(_span, row.compilers)), since, see
