@@ -27,8 +27,18 @@ from fuzz.findings.verdicts import Difference, Subject, differences
 from fuzz.kinds import is_provisional
 from oracle.bounds.permission import Bound, allowed_bytes, bounds_of, permitted
 from oracle.errors import InfrastructureError, UsageError
-from oracle.execution.tracing import Event, Link, Trace, Written, around, slice_of, trace, writer_of
-from oracle.isa.forms import FORMATS, Format
+from oracle.execution.tracing import (
+    Event,
+    Link,
+    Trace,
+    Written,
+    around,
+    seen_by,
+    slice_of,
+    trace,
+    writer_of,
+)
+from oracle.isa.forms import FORMATS, LANES, Format
 from oracle.isa.lookup import ptx_operands
 from oracle.isa.targets import parse_target, split_compiler
 from oracle.program.lane_code import (
@@ -213,12 +223,17 @@ class ValueWay:
         written, shown_ = facts.written, facts.shown
         if written is None or shown_ is None:
             return None
-        links = slice_of(facts.trace, written)
+        traced, warp = facts.trace, 0
+        if facts.program.warps > 1:
+            warp, lane = divmod(written.row, LANES)
+            traced = seen_by(warp, traced)
+            written = Written(traced.events[written.event.number], lane, written.column)
+        links = slice_of(traced, written)
         (use,) = links[-1].event.step.reads
         lanes: tuple[int, ...] = (written.row if len(links) > 1 and not use.is_fragment else 0,)
-        other = None if lanes[0] != written.row else _other_lane(facts, links, lanes[0])
+        other = None if lanes[0] != written.row else _other_lane(facts, links, written, warp)
         if other is not None:
-            lanes, links = (*lanes, other), slice_of(facts.trace, written, other)
+            lanes, links = (*lanes, other), slice_of(traced, written, other)
         return cls(facts, shown_, links, lanes)
 
     # What is shown of the lines
@@ -541,9 +556,10 @@ def _packed_type(fmt: Format) -> str:
     return f"{fmt.name}x{count}" if fmt.bits >= 8 else ""
 
 
-def _other_lane(facts: ValueFacts, links: Sequence[Link], lane: int) -> int | None:
-    written = facts.written
-    assert written is not None
+def _other_lane(
+    facts: ValueFacts, links: Sequence[Link], written: Written, warp: int
+) -> int | None:
+    """Return a lane of the warp that is right and went another way, if there is one."""
 
     def decisions(lane: int) -> tuple[Any, ...]:
         """Where a lane went: what it met at each branch, loop and predicate."""
@@ -556,11 +572,12 @@ def _other_lane(facts: ValueFacts, links: Sequence[Link], lane: int) -> int | No
                 found.append((bool(taken.came[0][lane]), bool(taken.lanes[0][lane])))
         return tuple(map(str, found))
 
-    own, step = decisions(lane), written.event.step
+    own, step, first = decisions(written.row), written.event.step, LANES * warp
     if not accesses_registers(step) or not own:
         return None
-    wrong = {one.row for one in facts.differences if one.column == written.column}
-    ways = {one: decisions(one) for one in range(step.lanes) if one not in wrong}
+    wrong = {one.row - first for one in facts.differences if one.column == written.column}
+    lanes = range(min(step.lanes - first, LANES))
+    ways = {one: decisions(one) for one in lanes if one not in wrong}
     others = [one for one in ways if ways[one] != own]
     counts = [*ways.values()]
     return max(others, key=lambda one: (counts.count(ways[one]), -one), default=None)

@@ -37,9 +37,11 @@ from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
 from oracle.isa.lookup import NARROW_FORMS, ldmatrix_form, mma_form
-from oracle.program.operands import Operation
+from oracle.program.lane_code import LANE, Assign, LaneCode
+from oracle.program.operands import Buffer, Operation, Place
 from oracle.program.program import Program
-from oracle.program.steps import product_of
+from oracle.program.steps import plain_load, plain_store, product_of
+from oracle.program.warpgroup import THREADS
 from strategies.matrices import buffers_of, single_instruction
 
 RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
@@ -62,6 +64,36 @@ def printed(document: Document, width: int = 100) -> list[str]:
     file = io.StringIO()
     console(width=width, file=file).print(rendered(document, width), crop=False)
     return file.getvalue().split("\n")
+
+
+def test_a_value_of_a_warpgroup_is_followed_in_the_warp_that_stored_it(tmp_path: Path) -> None:
+    code = (
+        Assign(opcode="mov.b32", destinations=("r1",), sources=(5,)),
+        Assign(opcode="setp.ge.u32", destinations=("p0",), sources=(LANE, 31)),
+        Assign(opcode="add.u32", destinations=("r1",), sources=("r0", 0), guard="!p0"),
+    )
+    program = Program(
+        buffers=tuple(Buffer(name=name, space="global", size=4 * THREADS) for name in "go"),
+        steps=(
+            plain_load(registers="x", count=1, place=Place(buffer="g"), lanes=THREADS),
+            LaneCode(source="x", count=1, destination="y", results=("r1",), code=code),
+            plain_store(registers="y", count=1, place=Place(buffer="o"), lanes=THREADS),
+        ),
+        warps=4,
+    )  # fmt: skip
+    # Of the first two warps a lost negation changes nothing, nor of any lane 31.
+    threads = np.arange(2 * THREADS)
+    words = np.where((threads < 64) | (threads % 32 == 31), 5, 100).astype("<u4")
+    entry = stored(
+        tmp_path, program, target="sm_90a", image=words.view(np.uint8),
+        faults=("guard-negation-lost",),
+    )  # fmt: skip
+    facts = ValueFacts.of(entry)
+    way = ValueWay.of(facts)
+    assert facts.written is not None
+    assert way is not None
+    assert facts.written.row == 64
+    assert way.lanes == (0, 31)  # the other one has the predicate
 
 
 @pytest.mark.parametrize("path", VALUED, ids=lambda path: path.name)
