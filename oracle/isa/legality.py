@@ -409,7 +409,9 @@ def _judge_operands(
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
         listed = ", ".join(kinds) + (", the stride optional" if "stride" in kinds else "")
-        text = f"{row.mnemonic} takes {count} operands ({listed}), not {len(operands)}"
+        noun = "operand" if count == "1" else "operands"
+        takes = f"takes {count} {noun} ({listed})" if kinds else "takes no operands"
+        text = f"{row.mnemonic} {takes}, not {len(operands)}"
         return [Reason(text, section, Rule.OPERANDS)], []
     given = dict(zip(kinds, operands, strict=False))
     wrong = [

@@ -113,3 +113,15 @@ def test_what_no_page_has_is_refused_by_its_rule(text: str, rule: Rule) -> None:
     found = explain(text, target="sm_90a", ptx_version="9.0")
     assert found.verdict is Verdict.ILLEGAL
     assert rule in {reason.rule for reason in found.reasons}
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("wgmma.wait_group.sync.aligned;", "takes 1 operand (groups), not 0"),
+        ("wgmma.commit_group.sync.aligned 0;", "takes no operands, not 1"),
+    ],
+)
+def test_a_wrong_number_of_operands_is_said_in_plain_english(text: str, said: str) -> None:
+    (reason,) = explain(text, target="sm_90a", ptx_version="8.0").reasons
+    assert reason.rule is Rule.OPERANDS and reason.text.endswith(said)
