@@ -222,6 +222,6 @@ def _caught(ptx: str, run: Callable[[], Result]) -> Result | Failure:
     except SimulatedTrap as stopped:
         trap, said = stopped.trap, [str(stopped)]
     said += [text.strip() for text in ptx.splitlines()[trap.line - 1 : trap.line] if trap.line]
-    message = f"the simulated device stops: {trap.kind}"
+    message = "the simulated device stops"  # the detail says why
     trouble = _TROUBLES.get(trap.kind, Trouble.STICKY_ERROR)
     return Failure(trouble=trouble, message=message, detail="\n".join(said))

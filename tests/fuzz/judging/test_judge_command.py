@@ -262,7 +262,7 @@ ENDS: dict[str, tuple[Any, ...]] = {
     "a fault of matrices": (SUMS, ("--fault", "load-a-layout-flipped"), 2, "changes nothing in"),
     "the simulated device alone": (SUMS, ("--seed", 1), 2, "--ptx-pass"),
     "what only a pass knows": (
-        SUMS, by_sed("s/mad.lo.s32/foo.b32/"), 3, "unsupported: foo.b32 is not known",
+        SUMS, by_sed("s/mad.lo.s32/foo.b32/"), 3, "device stops: line 18: unsupported: foo.b32 is",
     ),
     "what nobody knows": (
         SUMS.replace("shl.b32 %r7", "foo.b32 %r7"), CAT, 3, "nothing else to compare with",
