@@ -37,6 +37,7 @@ from strategies.simplification.steps import (
     isolated,
     less_shared,
     loaded,
+    narrower,
     plain_matrices,
     plainer_accesses,
     plainer_metadata,
@@ -88,6 +89,7 @@ Reduction = Callable[[Example], Iterator[Example]]
 
 _SINGLE: tuple[Reduction, ...] = (
     partial(drops, size=1),
+    narrower,
     unwraps,
     smaller_code,
     less_shared,

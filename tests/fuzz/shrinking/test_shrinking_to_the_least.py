@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from shrinking_cases import (
@@ -22,10 +23,17 @@ from corpus import ShrinkStatus
 from fuzz.findings.verdicts import Subject
 from fuzz.shrinking import shrink
 from oracle.isa.forms import FormatKind
-from oracle.isa.lookup import FORMS
+from oracle.isa.lookup import FORMS, warpgroup_forms
+from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
 from oracle.program.program import Program, walk
 from oracle.program.steps import Step, accesses_matrix
+from oracle.program.warpgroup import AsyncProduct
+from runners.emission import emit
+from strategies.contents import expand, recipes
+from strategies.draws import draw_one
+from strategies.features import Focus
+from strategies.programs import programs
 from strategies.simplification.values import complexity
 
 PLACED = [form for form in FORMS if form.has_metadata][::7]
@@ -177,3 +185,24 @@ def test_a_value_keeps_the_bits_that_matter_and_no_others(
     raws = [np.ascontiguousarray(values(got.subject, p)).view(unsigned).ravel() for p in found]
     (left,) = set(np.concatenate(raws).tolist()) - {0}
     assert left & ((1 << fraction) - 1) == bits
+
+
+@pytest.mark.parametrize("key", [3, 8, 21])
+def test_a_program_of_a_warpgroup_is_left_with_one_narrow_product(key: int) -> None:
+    module, forms = Module.named("sm_90a", "8.4"), warpgroup_forms()[::7]
+    products = tuple(form for form in forms if form.is_product)
+    focus = Focus(form=products[key * 31 % len(products)])
+    program, recipe = draw_one(
+        st.tuples(programs(focus, module=module, forms=products), recipes()), key
+    )
+    image = expand(recipe, program, 1)[0]
+    subject = Subject(module=emit(program, module=module), program=program, image=image)
+
+    def multiplied(subject: Subject) -> list[int]:
+        steps = walk(subject.program.steps)
+        return [step.form.shape.n for step in steps if isinstance(step, AsyncProduct)]
+
+    found = shrink(subject, verdicts_of(lambda one: bool(multiplied(one))), wanted=WANTED)
+    assert found.status is ShrinkStatus.COMPLETE
+    assert multiplied(found.subject) == [8]
+    assert sum(1 for _ in walk(found.subject.program.steps)) <= 12

@@ -31,6 +31,8 @@ from strategies.draws import draw_one
 from strategies.features import Focus
 from strategies.programs import programs, undefined_programs
 from strategies.programs.undefined import GROUP_DAMAGES, damaged
+from strategies.simplification.examples import Example
+from strategies.simplification.steps import narrower
 
 MODULE = Module.named("sm_90a", "8.4")
 FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
@@ -70,6 +72,24 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
                 deepest = max(deepest, step.pending)
     assert len(kinds) == 4 + 8
     assert deepest >= 3
+
+
+@pytest.mark.parametrize("form", [form for form in KINDS.values() if form.shape.n > 8][::15])
+def test_products_with_fewer_columns_give_the_oracles_images(form: Form) -> None:
+    strategy = st.tuples(programs(Focus(form=form), module=MODULE, forms=FORMS), recipes())
+    program, recipe = draw_one(strategy, 7)
+    (image,) = expand(recipe, program, 1)
+    narrow = 0
+    for smaller in narrower(Example(program=program, image=image)):
+        if not undefined(smaller.program, target="sm_90a"):
+            steps = [one for one in walk(smaller.program.steps) if isinstance(one, AsyncProduct)]
+            narrow += any(one.form.shape.n == 8 for one in steps)
+            images = smaller.image[None]
+            expected = execute(smaller.program, images, target="sm_90a").images
+            with SimulatedRunner("sm_90a") as runner:
+                ran = runner.run(runner.compile(emit(smaller.program, module=MODULE)), images)
+            assert np.array_equal(ran.images, expected)
+    assert narrow
 
 
 def with_words_of_loops(program: Program) -> NDArray[np.uint8]:
