@@ -116,7 +116,7 @@ def test_what_no_page_has_is_refused_by_its_rule(text: str, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    ("text", "said"),
     [
         ("wgmma.wait_group.sync.aligned;", "takes 1 operand (groups), not 0"),
         ("wgmma.commit_group.sync.aligned 0;", "takes no operands, not 1"),
@@ -124,4 +124,5 @@ def test_what_no_page_has_is_refused_by_its_rule(text: str, rule: Rule) -> None:
 )
 def test_a_wrong_number_of_operands_is_said_in_plain_english(text: str, said: str) -> None:
     (reason,) = explain(text, target="sm_90a", ptx_version="8.0").reasons
-    assert reason.rule is Rule.OPERANDS and reason.text.endswith(said)
+    assert reason.rule is Rule.OPERANDS
+    assert reason.text.endswith(said)
