@@ -33,7 +33,7 @@ from oracle.execution.tracing import (
     Trace,
     Written,
     around,
-    seen_by,
+    in_its_warp,
     slice_of,
     trace,
     writer_of,
@@ -225,9 +225,7 @@ class ValueWay:
             return None
         traced, warp = facts.trace, 0
         if facts.program.warps > 1:
-            warp, lane = divmod(written.row, LANES)
-            traced = seen_by(warp, traced)
-            written = Written(traced.events[written.event.number], lane, written.column)
+            traced, written, warp = in_its_warp(traced, written)
         links = slice_of(traced, written)
         (use,) = links[-1].event.step.reads
         lanes: tuple[int, ...] = (written.row if len(links) > 1 and not use.is_fragment else 0,)

@@ -165,6 +165,13 @@ def writer_of(trace: Trace, byte: int) -> Written | None:
     return Written(trace.events[number], *divmod(cell, columns))
 
 
+def in_its_warp(traced: Trace, written: Written) -> tuple[Trace, Written, int]:
+    """Return a warpgroup's trace as the warp saw it that wrote a byte, what it wrote, and which."""
+    warp, lane = divmod(written.row, LANES)
+    seen = seen_by(warp, traced)
+    return seen, Written(seen.events[written.event.number], lane, written.column), warp
+
+
 def maker_of(trace: Trace, event: Event, name: str | None) -> Event | None:
     """Return the event that made what another read as an operand; None if none did."""
     number = None if name is None else event.makers.get(name)
