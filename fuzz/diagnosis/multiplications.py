@@ -36,6 +36,7 @@ BEHIND_READS = "behind scalar code that reads its d"
 """Where it is right if what code makes of registers of a D is stored where it stands: compilers
 computed it behind the multiplication that overwrites them (ptxas 12.4 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
+_WAITED_FOR = (OF_TWINS, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
 _MOST = 64  # multiplications whose results are looked at
 _ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
 
@@ -125,13 +126,13 @@ def wrong_multiplication(
         found.remove(OF_TWINS)
     condition = next((name for name, _ in ways if name in found), "")
     if condition:
-        which = _which(trials, every) if condition.startswith(IN_FLIGHT[:9]) else ""
+        which = _which(trials, every) if condition in _WAITED_FOR else ""
         form = next(iter(trials.products.values())).form
         return Culprit(instructions=(_name(form),), condition=condition, which=which)
-    form_ = _first_wrong(trials)
-    if form_ is None:
+    wrong = _first_wrong(trials)
+    if wrong is None:
         return None
-    return Culprit(instructions=(f"{_name(form_)} of {unit_of(form_)}",))
+    return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",))
 
 
 def _name(form: Form) -> str:

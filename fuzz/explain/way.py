@@ -577,7 +577,8 @@ def _other_lane(
     lanes = range(min(step.lanes - first, LANES))
     ways = {one: decisions(one) for one in lanes if one not in wrong}
     others = [one for one in ways if ways[one] != own]
-    return max(others, key=lambda one: ([*ways.values()].count(ways[one]), -one), default=None)
+    counts = [*ways.values()]
+    return max(others, key=lambda one: (counts.count(ways[one]), -one), default=None)
 
 
 def _named(word: str, link: Link) -> bool:

@@ -29,7 +29,7 @@ from runners.simulated.syntax import ImmediateText, TrapKind, refuse
 from runners.simulated.warps import LANES, Mask, Values, WarpState, spread
 
 Exact = NDArray[np.int64]
-_ROWS, _COLUMNS = 16, 8
+_COLUMNS = 8
 _TOGETHER = 64  # warps whose terms stay in a core's caches
 
 
