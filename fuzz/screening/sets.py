@@ -155,7 +155,7 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     expected: memoryview
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+class _SetFile(msgspec.Struct, frozen=True, kw_only=True):
     description: Description
     rows: tuple[_Row, ...]
 
@@ -183,7 +183,7 @@ def write_set(path: Path, made: ScreeningSet) -> None:
         )
         for one in made.programs
     )  # fmt: skip
-    data = msgspec.msgpack.encode(_Stored(description=made.description, rows=tuple(rows)))
+    data = msgspec.msgpack.encode(_SetFile(description=made.description, rows=tuple(rows)))
     with durable.output_file(path) as file:
         file.writelines((_MAGIC, hashlib.sha256(data).digest(), data))
 
@@ -209,7 +209,7 @@ def read_set(path: Path) -> ScreeningSet:
             "distill it again from its seed"
         )
     try:
-        stored = msgspec.msgpack.decode(data, type=_Stored)
+        stored = msgspec.msgpack.decode(data, type=_SetFile)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
