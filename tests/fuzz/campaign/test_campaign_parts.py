@@ -242,7 +242,7 @@ def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
         )
     shrinking = []
     for _ in range(hands):
-        assert triage.untouched is (len(shrinking) < len(confirmed))
+        assert len(triage.waiting_for(ending=False)) == len(confirmed) - len(shrinking)
         if (job := triage.next_job(1.0)) is not None:
             shrinking.append(job.seconds is not None)
     # In turn, beginning with a replay, as long as there are both.
