@@ -171,10 +171,7 @@ def console(**options: Any) -> _Console:
 
 
 def recording_console(columns: int = REPORT_WIDTH, rows: int = 400) -> Console:
-    """Return a console that keeps what is printed, with its colours, whatever the terminal is.
-
-    By itself it has room for every family of findings.
-    """
+    """Return a console that keeps what is printed, with colours; `rows` bound a dashboard alone."""
     return Console(
         record=True, width=columns, height=rows, file=StringIO(), theme=THEME, highlight=False,
         force_terminal=True, color_system="truecolor", no_color=False,
