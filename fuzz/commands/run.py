@@ -29,7 +29,6 @@ from fuzz.campaign.store import (
     State,
     holds_campaign,
     limit_reached,
-    parse_duration,
 )
 from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
@@ -38,7 +37,7 @@ from fuzz.console.report import campaign_report, ended_by_signals, watching, wri
 from fuzz.findings.case import check_trusted
 from fuzz.findings.families import finding_groups
 from fuzz.fleet.pool import FleetPool, cluster_at
-from fuzz.options.declared import check_conflicts
+from fuzz.options.declared import check_conflicts, parse_duration
 from fuzz.options.testing import Run
 from fuzz.runner import (
     BUILT_IN,

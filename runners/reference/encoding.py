@@ -7,13 +7,14 @@ multiplicand with k last, an accumulator by rows. So loads and moves are tables 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.execution.chosen import scale_places
 from oracle.isa.forms import LANES, ROW_BYTES, Form, FormatKind, Shape, format_named
 from oracle.isa.lookup import unit_bits
 from oracle.layouts import index_bits, is_packed, moves, places
@@ -57,8 +58,10 @@ _OPERATIONS = {
     Operation.NEGATE: 2, Operation.NOT: 2, Operation.MULTIPLY: 3, Operation.ADD: 4,
 }  # fmt: skip
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
-_DOT_WORDS = 37  # words of a dot product, which the interpreter keeps where it decodes
+_DOT_WORDS = 39  # words of a dot product, which the interpreter keeps where it decodes
 _QUICK_BITS = 31  # a block's terms, summed, have to fit into 32 bits with their sign
+_TERM_BITS, _SUM_BITS = 16, 62
+"""Of a product of two elements of 8 bits and two scales, and most of what has 64 with its sign."""
 _MASK = (1 << 32) - 1
 
 
@@ -391,19 +394,22 @@ class _Writer(MemoryWriter):
 
     def _multiply(self, step: Op[Any]) -> None:
         form = step.form
-        if (form.a_type.is_float and form.satfinite) or form.is_scaled:
+        if form.a_type.is_float and form.satfinite:
             raise _unknown(form.opcode)
         uses = {use.field: use for use in step.uses}
         d, a, b, c = (self._matrix_of(form, uses[one]) for one in "dabc")
         places_, others = [self._whole(one) for one in (a, b, c)], [a, b, c]
-        if form.has_metadata:
-            self._load_all()  # metadata are read between one part of D and the next
-            self._touch_all((uses["e"],))
-            others.append(self._lanes(uses["e"]))
+        chosen = [uses[one] for one in ("e", "sa", "sb") if one in uses]
+        if chosen:
+            self._load_all()  # they are read between one part of D and the next
+            self._touch_all(chosen)
+            others += [self._lanes(use) for use in chosen]
         place, written = self._room(d, others)
         places_.append(place)
         if form.has_metadata:
-            self._multiply_placed(step, uses["e"], places_)
+            self._multiply_placed(step, uses, places_)
+        elif form.is_scaled:
+            self._scaled(step, uses, form.shape, places_, slice(None))
         else:
             sizes = [len(one) // form.groups for one in (a, b, c, d)]
             for group in range(form.groups):
@@ -411,11 +417,11 @@ class _Writer(MemoryWriter):
                 self._product(form, form.shape, starts)
         self._deliver(place, written)
 
-    def _multiply_placed(self, step: Op[Any], metadata: Use, places_: list[int]) -> None:
+    def _multiply_placed(self, step: Op[Any], uses: Mapping[str, Use], places_: list[int]) -> None:
         """Write a product of an A that metadata place, some rows at a time: each has its own B."""
         form, shape = step.form, step.form.stored.shape
         assert step.selector is not None
-        (words,) = self._bases(metadata)
+        (words,) = self._bases(uses["e"])
         bits = 8 * words + index_bits(form, step.selector)
         size, units = unit_bits(form) // 8, bits.shape[1]
         part = shape._replace(m=LANES // shape.n)
@@ -426,7 +432,39 @@ class _Writer(MemoryWriter):
             self._add_table(words + 6, bits[row : row + part.m])
             starts = [start + row * one for start, one in zip(places_, bytes_, strict=True)]
             starts[1] = chosen
-            self._product(form, part, starts, apart=True)
+            if form.is_scaled:
+                self._scaled(step, uses, part, starts, slice(row, row + part.m))
+            else:
+                self._product(form, part, starts, apart=True)
+
+    def _scaled(
+        self, step: Op[Any], uses: Mapping[str, Use], shape: Shape, places_: list[int], rows: slice
+    ) -> None:
+        """Write the product of some rows of A, scaled, at A, B, C, D; B as in `_product`."""
+        form, selector = step.form, step.selector
+        assert selector is not None
+        rule, types = self.model.scaled_for(form), (form.a_type, form.b_type)
+        # An element is less than 2^(bias + 2), and an exponent at least 1 - bias.
+        largest = sum(2 * one.bias + 1 for one in types)
+        together = max(0, rule.group.value - 1).bit_length()
+        above = 4 if rule.aligned.value == "products" else 2 + sum(one.bias + 2 for one in types)
+        if max(
+            _TERM_BITS + together + (largest if together else 0),
+            rule.fraction_bits.value + above + shape.k.bit_length(),
+        ) > _SUM_BITS:  # fmt: skip
+            raise _unknown(f"{form.opcode} with the figures of {self.model.name}")
+        of_scales = []
+        for operand, part in (("a", rows), ("b", slice(None))):
+            lanes, byte = scale_places(form, operand, selector)
+            (start,) = self._bases(uses[f"s{operand}"])
+            of_scales.append(start + 4 * lanes[part] + byte)
+        words = self.add(
+            Code.SCALED_DOT, shape.m, shape.n, shape.k, *places_, *map(format_word, types),
+            form.has_metadata, form.scales, form.texts["stype"] == "ue4m3", rule.group.value,
+            rule.aligned.value == "scales", rule.fraction_bits.value, rule.zero_exponent.value,
+            ROUNDINGS.index(rule.rounding.value), rule.nan.value, 0,
+        )  # fmt: skip
+        self._add_table(words + 18, np.concatenate(of_scales))
 
     def _product(
         self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False
@@ -465,8 +503,6 @@ class _Writer(MemoryWriter):
 
     def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
         rule, before = self.model.dot_for(form), self._scratch
-        if rule.sum_bits is not None or rule.subnormal_exponent is not None:
-            raise _unknown(f"{form.opcode} with the figures of {self.model.name}")
         lines = shape.m * shape.n if apart else shape.n
         blocks = rule.blocks(shape.k)
         scratch = self._take(_scratch_bytes(shape, lines, len(blocks)))
@@ -503,6 +539,8 @@ class _Writer(MemoryWriter):
             *(rule.sums is not None, rule.addend.value == "last", addition, narrowing),
             *(rule.nan.value, _is_quick(rule, blocks), bool((np.diff(members) == 1).all())),
             *(sums, parts),
+            accumulator.fraction_bits - rule.sum_format.fraction_bits,
+            rule.subnormal_exponent is not None,
         )
         self._add_table(words + 14, np.concatenate([members, ends]))
         self._scratch = before
@@ -548,6 +586,7 @@ def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:
         and rule.product_exponent.value == "sum"
         and rule.product_range.value == "unlimited"
         and rule.zero_exponent.value < 1 - accumulator.bias
+        and rule.sum_bits is None
         and fraction >= 2 * multiplicand.fraction_bits
         and max(lengths) << (fraction + 2) <= 1 << _QUICK_BITS
     )

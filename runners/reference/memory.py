@@ -30,7 +30,7 @@ Code = IntEnum(
     [
         "END", "MOVE", "COPY", "WIDEN", "FILL", "DOT", "SCALAR_DOT", "DOUBLES", "INTEGERS",
         "ELEMENTWISE", "PACK", "BRANCH", "JUMP", "LOOP", "NEXT", "CHOOSE", "LANES_ALONE",
-        "LANES_TOGETHER",
+        "LANES_TOGETHER", "SCALED_DOT",
     ],
     start=0,
 )  # fmt: skip

@@ -67,7 +67,7 @@ def test_products_by_a_warp(warp):
 
 
 def test_code_of_lanes_by_a_warp(warp):
-    name, program = next(_programs())
+    name, _, program = next(_programs())
     assert name == "code of lanes"
     assert_same(warp, program)
 
