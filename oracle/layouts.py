@@ -98,7 +98,8 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
     each = 2 if form.a_type.bits == 4 else 1  # rows that an index chooses together
     rows = unit[:, None] * each + np.arange(each)[:, None, None]
     places = (rows * tiles + np.arange(tiles)).reshape(len(found) * each, -1)
-    result = lines.transpose(1, 0, 2).reshape(n, -1).take(places, axis=1, mode="clip")
+    flat = lines.transpose(1, 0, 2).reshape(n, -1)
+    result: NDArray[Any] = flat.take(places, axis=1, mode="clip")
     if words:
         result = result[:, 0::2] | result[:, 1::2].astype(np.uint32) << np.uint32(16)
     return result.transpose(2, 1, 0)
