@@ -1,25 +1,33 @@
 """Does what every command would do first, once for all of them.
 
 The process that commands of the tests are forked from (`command_line`) imports this module: what
-was imported and looked up by then takes each of them and of their workers no time, 1.5 s else.
+was imported and looked up by then takes each of them and of their workers no time, 2 s else.
 """
 
 import gc
+import pkgutil
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
+# `np.unique` imports numpy.ma, and a module of tests of which a function prepares a command pytest.
+import numpy.ma  # noqa: F401
+import pytest  # noqa: F401
 from value_runs import run
 
 import fuzz.checks.compilers
 import fuzz.checks.programs
-import fuzz.commands.run
-import fuzz.console.report  # noqa: F401
+import fuzz.commands
+import fuzz.console.report
+import fuzz.explain.page
 from corpus.known import known_with
 from oracle.isa.legality import verdict_of
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import parse_target, parse_version
 from strategies.instructions import round_drafts
 
+for _command in pkgutil.iter_modules(fuzz.commands.__path__, "fuzz.commands."):
+    import_module(_command.name)
 with tempfile.TemporaryDirectory() as _folder:
     run(Path(_folder, "corpus"), cases=1)
 for _draft in round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), seed=0, number=0):
