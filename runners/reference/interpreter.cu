@@ -945,13 +945,14 @@ APART void elementwise(const u32 *words, u8 *work) {
 }
 
 // What each element of a row of A meets of which metadata place the elements that are stored. Words: bytes of a unit, units of a stored row,
-// rows, columns, B, where it goes, and for each unit of each row the bit where its index is.
+// rows, columns, B, where it goes, and for each unit of each row the bit where its index is. Units and columns are powers of two.
 HERE void choose(const u32 *words, const u32 *code, u8 *work) {
-  u32 size = words[0], units = words[1], columns = words[3];
+  u32 size = words[0], units = words[1], columns = words[3], log_units = 31 - LEADING(units), log_columns = 31 - LEADING(columns);
   const u8 *b = work + words[4];
-  EACH(i, words[2] * columns * units) {
-    u32 unit = i % units, column = i / units % columns, bit = code[words[6] + i / (units * columns) * units + unit];
-    u32 index = work[bit >> 3] >> (bit & 7) & 3, from = column * 2 * units + unit / 2 * 4 + index;
+  EACH(i, words[2] << (log_units + log_columns)) {
+    u32 unit = i & (units - 1), column = i >> log_units & (columns - 1), row = i >> (log_units + log_columns);
+    u32 bit = code[words[6] + (row << log_units) + unit], index = work[bit >> 3] >> (bit & 7) & 3;
+    u32 from = (column << log_units) * 2 + unit / 2 * 4 + index;
     if (size == 2) ((u16 *)(work + words[5]))[i] = ((const u16 *)b)[from];
     else work[words[5] + i] = b[from];
   }
