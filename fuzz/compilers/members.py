@@ -17,7 +17,6 @@ from typing import Protocol, Self, TypeAlias, cast
 import msgspec
 
 from corpus import Case, RunnerVerdict
-from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
@@ -162,14 +161,7 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
         )
         for member, outcome in outcomes.items()
     ]  # fmt: skip
-    agree = [member for member, outcome in outcomes.items() if outcome == "match"]
-    disagree = [member for member in outcomes if member not in agree]
-    details = {
-        **case.details,
-        "agree with the oracle": described(agree, list(outcomes)),
-        "disagree with the oracle": described(disagree, list(outcomes)),
-    }
-    return msgspec.structs.replace(case, runners=(*others, own), details=details)
+    return msgspec.structs.replace(case, runners=(*others, own))
 
 
 class NoDevice:
