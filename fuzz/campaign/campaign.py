@@ -274,9 +274,9 @@ class Campaign:
         return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
-        if not self.triage.waiting_for(ending=everybody):
+        if not (waiting := len(self.triage.waiting_for(ending=everybody))):
             return
-        for _ in range(self.pool.places_for_examinations(everybody=everybody)):
+        for _ in range(self.pool.places_for_examinations(waiting, everybody=everybody)):
             job = self.triage.next_job(seconds, shrinking=seconds > 0, ending=everybody)
             if job is None:
                 return

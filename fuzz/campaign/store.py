@@ -397,16 +397,23 @@ class Triage:
         return self.tries.get(key, 0) > 1
 
     def waiting_for(self, *, ending: bool) -> list[FamilyState]:
-        """Return what may be examined now; until the end, one alone of what was met before.
+        """Return what may be examined now: until the end, one alone of what was met before.
 
         Most of that has a cause that is there already, and comes up again and again.
         """
         busy = {*self._examined.values()}
-        more = ending or not any(map(self._met_before, busy))
-        free = (one for key, one in self.members.items() if more or not self._met_before(key))
-        return [
-            one for one in free if not one.finished and one.saved and one.bucket.key not in busy
+        free = [
+            one
+            for key, one in self.members.items()
+            if not one.finished and one.saved is not None and key not in busy
         ]
+        if ending:
+            return free
+        new, again = (
+            [one for one in free if self._met_before(one.bucket.key) is met]
+            for met in (False, True)
+        )
+        return [*new, *again[: not any(map(self._met_before, busy))]]
 
     def next_job(
         self, seconds: float, *, shrinking: bool = True, ending: bool = False
