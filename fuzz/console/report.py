@@ -216,10 +216,10 @@ def reference_lines(counts: Counts) -> Iterator[Text]:
     for (first, *rest), count in some.items():
         if first in said and (rest or first != "reference wrong"):
             yield plain(said[first].format(counted(count, "image"), *rest), "worst")
-    units = [": multiprocessor ".join(rest) for first, *rest in some if first == "wrong on"]
-    if len(units) == 1:
+    units = [rest for first, *rest in some if first == "wrong on"]
+    if len(units) == 1 and all(units[0]):
         text = "every image that the oracle calls wrong ran on one multiprocessor"
-        yield plain(f"{text}: {units[0]}", "worst")
+        yield plain(f"{text}: {': multiprocessor '.join(units[0])}", "worst")
 
 
 # While it runs
