@@ -67,7 +67,7 @@ FindingId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Detail = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
 
 WRONG_RESULT = "wrong result"
-"""The failure of what comes out wrong or otherwise each time: one cause shows in any of these."""
+"""The failure of values that are wrong or other ones each time: one cause shows as any of these."""
 
 
 class Kind(StrEnum):
@@ -93,8 +93,8 @@ class Kind(StrEnum):
     @property
     def failure(self) -> str:
         """What an identity says of it."""
-        shared = (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
-        return WRONG_RESULT if self in shared else self.value
+        of_values = (Kind.DEVIATION, Kind.VIOLATION, Kind.FLAKY)
+        return WRONG_RESULT if self in of_values else self.value
 
     @property
     def severity(self) -> int:

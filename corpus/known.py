@@ -7,7 +7,6 @@ Rows of schema 1, which users have, match a family's key and instructions by pat
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import re
@@ -41,7 +40,7 @@ from corpus.finding import (
 )
 from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_corpus, read_entry
 from oracle.errors import InfrastructureError, UsageError
-from oracle.given_files import TOML_BYTES, parse_toml, read_given
+from oracle.given_files import TOML_BYTES, parse_toml, read_given, toml_of
 
 SCHEMA = 2  # version of the file that this module writes; it reads 1, too
 PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
@@ -457,24 +456,11 @@ def mark_known(
             )
         except ValueError:
             raise UsageError(f"{finding.id} has no row, for lack of a compiler or runner") from None
-        added = [f"{name} = {_toml(value)}\n" for name, value in fields.items() if value]
+        added = [f"{name} = {toml_of(value)}\n" for name, value in fields.items() if value]
         whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))
         durable.write_output(path, whole)
     return row
-
-
-def _toml(value: object) -> str:
-    """Return a value as TOML 1.0 writes it: texts as JSON does, but for the sign of deletion."""
-    match value:
-        case str():
-            text = value.encode(errors="replace").decode()
-            return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
-        case list():
-            return f"[{', '.join(map(_toml, value))}]"
-        case dict():
-            return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
-    return str(value)
 
 
 def parse_known(data: bytes, name: str) -> Known:

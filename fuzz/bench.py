@@ -87,17 +87,20 @@ def _filled(contents: Contents, batch: Batch, count: int) -> Images:
     return expand(replace(batch.recipe, classes=(_CLASSES[contents],)), batch.program, count)
 
 
-def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]]:
-    """Return the faults that a pattern selects, and why no program can show each; "" if one can.
-
-    It is a shell pattern over names of faults; a bare word may stand anywhere.
-    """
+def faults_named(pattern: str) -> list[Fault]:
+    """Return the faults whose names fit a shell pattern; a bare word may stand anywhere in them."""
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     found = [fault for fault in CATALOGUE if fnmatchcase(fault.name, wanted)]
     if not found:
         raise UsageError(
             f"no planted fault has a name like {pattern!r}; `warpfuzz faults` lists all names"
         )
+    return found
+
+
+def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]]:
+    """Return `faults_named` so, and why no program can show each; "" if one can."""
+    found = faults_named(pattern)
     return [(fault, _unobservable(fault, target=target, version=version)) for fault in found]
 
 

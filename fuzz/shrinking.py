@@ -28,6 +28,7 @@ from strategies.matrices import Image
 from strategies.simplification.examples import (
     Example,
     code_alone,
+    of_one_warp,
     shows_something,
     smaller_code,
     visit,
@@ -106,10 +107,11 @@ def shrink_program(trials: Trials) -> None:
 
     Every change takes away a step, something that is not the default, or bytes. OutOfTimeError.
     """
+    one_warp: Reduction = partial(of_one_warp, target=trials.target)
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (code, alone, given, plain_matrices):
+    for reduction in (one_warp, code, alone, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:

@@ -367,15 +367,20 @@ def _no_space(folder: Path) -> Failure:
     return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(folder)))
 
 
-def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModule | Failure:
-    """Return a module with other PTX, or why there is none; rewriters follow each other."""
-    ptx = module.ptx
+def passed_on(ptx: str, rewriters: Sequence[Rewriter]) -> str | Failure:
+    """Return what rewriters, one after the other, make of PTX, or why there is none."""
     for rewriter in rewriters:
         changed = rewriter(ptx)
         if isinstance(changed, Failure):
             return changed
         ptx = changed
-    return replace(module, ptx=ptx)
+    return ptx
+
+
+def rewritten(module: KernelModule, rewriters: Sequence[Rewriter]) -> KernelModule | Failure:
+    """Return a module with other PTX, as `passed_on` does."""
+    ptx = passed_on(module.ptx, rewriters)
+    return ptx if isinstance(ptx, Failure) else replace(module, ptx=ptx)
 
 
 class RewritingRunner(ForwardingRunner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,6 +38,7 @@ _INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU ma
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
 _GRACE = 5.0  # after the time of a campaign with `--time` is over, for making findings smaller
+_REPLAYS = 8.0  # the same, for replays: they took up to 20 s more (H200, 2026-11-29)
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
 """What a report, a state and a status have of cases, under the same names."""
@@ -163,12 +165,16 @@ class Campaign:
 
     def _loop(self) -> str:
         """Run rounds, then what is left of the examinations; return why it ended."""
+        last = math.inf
         while not (reason := self._reason()):
             for _ in range(self.pool.places_for_rounds()):
                 job = self._rounds.job(self._left(), self._drawn, self._settled)
                 if job is None:
                     break
                 self.pool.give(job)
+                # A resumption whose time was over before examines all that waits.
+                if self.budget.seconds is not None:
+                    last = self._started + self.budget.seconds + _REPLAYS
             self._give_examinations(self._seconds_left)
             self._listen()
             self._commit()
@@ -185,7 +191,7 @@ class Campaign:
                     self._take(report)
                 self.save()
             left = 0.0 if self._stopping else self._seconds_left
-            is_over = self._stopping and past > _STOP_REPLAYS
+            is_over = begun + past > last or (self._stopping and past > _STOP_REPLAYS)
             wanted = self.triage.waiting if left else self.triage.suspects
             if counted and (is_over or not (wanted and self.pool.workers)):
                 return "stopped on request" if self._stopping else reason
@@ -268,9 +274,9 @@ class Campaign:
         return self.plan.round(number, self._reached.known_to(place))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
-        if not self.triage.untouched:
+        if not (waiting := len(self.triage.waiting_for(ending=everybody))):
             return
-        for _ in range(self.pool.places_for_examinations(everybody=everybody)):
+        for _ in range(self.pool.places_for_examinations(waiting, everybody=everybody)):
             job = self.triage.next_job(seconds, shrinking=seconds > 0, ending=everybody)
             if job is None:
                 return

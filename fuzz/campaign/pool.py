@@ -161,8 +161,11 @@ class WorkerPool(ClosedAtTheEnd):
         """Return how many more rounds can be given."""
 
     @abstractmethod
-    def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return how many more examinations can be given; to `everybody`, or examiners alone."""
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
+        """Return how many more examinations can be given, where so many are `waiting`.
+
+        To `everybody`, or to examiners alone.
+        """
 
     @abstractmethod
     def give(self, job: protocol.Job) -> None:
@@ -261,7 +264,7 @@ class ProcessPool(WorkerPool):
     """Worker processes on this machine.
 
     `workers` of them carry out rounds; one more examines findings, from the first finding on, and
-    one more for every `_WORKERS_OF_AN_EXAMINER` of them, as long as findings wait. The numbers of
+    one more for every `_WORKERS_OF_AN_EXAMINER` of them, if so many findings wait. The numbers of
     the `devices` are dealt out to them in turn.
     """
 
@@ -309,16 +312,19 @@ class ProcessPool(WorkerPool):
     def places_for_rounds(self) -> int:
         return len(self._free(self._rounds))
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
-        """Return how many examiners are idle, and idle workers if everybody may be asked."""
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
+        """Return how many examiners are idle, and idle workers if everybody may be asked.
+
+        For those that find none idle examiners are started.
+        """
         if everybody:
             return len(self._free(range(self._examiners.stop)))
         free = len(self._free(self._examiners))
-        there = [self._members[row] for row in self._examiners if row in self._members]
-        if not free and all(member.facts for member in there):
-            absent = (row for row in self._examiners if row not in self._members)
-            for row in [row for row in absent if self._deaths[row] == 0][:1]:
-                self._start(row)
+        there = [self._members.get(row) for row in self._examiners]
+        coming = free + sum(one is not None and one.facts is None for one in there)
+        absent = [row for row in self._examiners if not (row in self._members or self._deaths[row])]
+        for row in absent[: max(0, waiting - coming)]:
+            self._start(row)
         return free
 
     def give(self, job: protocol.Job) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -41,25 +40,6 @@ _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
 FOLDER = "campaign"
 STATE, ABANDONED = "state.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
-
-
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_MOST_SECONDS = 1e12  # above a million weeks; longer times overflow what the system waits for
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds that a text such as "90", "10m", "1.5h" or "2w" means.
-
-    Raises UsageError if it means no duration above zero.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
-    if match is None or float(match[1]) == 0:
-        said = 'write seconds, or a number with s, m, h, d or w, such as "60", "10m" or "2w"'
-        raise UsageError(f"{text!r} is not a duration; {said}")
-    seconds = float(match[1]) * _SECONDS[match[2]]
-    if seconds > _MOST_SECONDS:
-        raise UsageError(f"{text!r} is longer than can be waited for; ask for 1000000w at most")
-    return seconds
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -338,11 +318,6 @@ class Triage:
         return sum(not member.finished for member in self.members.values())
 
     @property
-    def untouched(self) -> bool:
-        """Whether a finding waits that nobody is examining."""
-        return self.waiting > len(self._examined)
-
-    @property
     def suspects(self) -> list[FamilyState]:
         """Families of which no case was replayed yet, but for those that `end` has announced."""
         done = {id(one) for one in (*self.confirmed, *self.announced)}
@@ -417,26 +392,51 @@ class Triage:
             member.new = member.saved.new
         return member
 
+    def _met_before(self, key: str) -> bool:
+        """Whether a finding with such looks was examined before, and was given its name."""
+        return self.tries.get(key, 0) > 1
+
+    def waiting_for(self, *, ending: bool) -> list[FamilyState]:
+        """Return what may be examined now: until the end, one alone of what was met before.
+
+        Most of that has a cause that is there already, and comes up again and again.
+        """
+        busy = {*self._examined.values()}
+        free = [
+            one
+            for key, one in self.members.items()
+            if not one.finished and one.saved is not None and key not in busy
+        ]
+        if ending:
+            return free
+        new, again = (
+            [one for one in free if self._met_before(one.bucket.key) is met]
+            for met in (False, True)
+        )
+        return [*new, *again[: not any(map(self._met_before, busy))]]
+
     def next_job(
         self, seconds: float, *, shrinking: bool = True, ending: bool = False
     ) -> Examination | None:
-        """Return what is to be examined next, the oldest first: by turns, or replays at the end."""
+        """Return what is to be examined next: what looks new first, replays first at the end.
+
+        Of that the oldest: by turns what is to be replayed and what is to be made smaller.
+        """
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
         first = shrinking and not ending and busy.count(True) < busy.count(False)
-        free = [
-            (key, one, one.saved)
-            for key, one in self.members.items()
-            if not one.finished and key not in self._examined.values()
-        ]
-        for key, member, saved in sorted(free, key=lambda one: one[1].confirmed is not first):
-            if saved is not None and (shrinking or not member.confirmed):
-                self._examined[saved.id] = key
+
+        def order(one: FamilyState) -> tuple[bool, bool]:
+            met, turn = self._met_before(one.bucket.key), one.confirmed is not first
+            return (turn, met) if ending else (met, turn)
+
+        for member in sorted(self.waiting_for(ending=ending), key=order):
+            if member.saved is not None and (shrinking or not member.confirmed):
+                key = self._examined[member.saved.id] = member.bucket.key
                 return Examination(
-                    corpus=self.corpus.path,
-                    id=saved.id,
-                    bucket=member.bucket,
+                    corpus=self.corpus.path, id=member.saved.id, bucket=member.bucket,
                     seconds=seconds if member.confirmed else None,
-                )
+                    replayed=frozenset(one.bucket.key for one in self.confirmed) - {key},
+                )  # fmt: skip
         return None
 
     def examined(self, job: Examination, result: Found) -> None:

@@ -169,13 +169,14 @@ class Examiner:
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Found:
         end = time.monotonic() + (job.seconds or 0.0)
         if job.seconds is None:
-            found, status = self._confirmed(entry, subject, job.bucket), ShrinkStatus.RAW
+            found, status = self._confirmed(entry, subject, job), ShrinkStatus.RAW
         else:
             for_kernel = min(KERNEL_SECONDS, job.seconds / 3)
             found, status = self._shrunk(entry, subject, job.bucket, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        return self._examined(entry, found, status, end)
+        is_there = found.bucket.key in job.replayed
+        return self._examined(entry, found, status, end, is_there=is_there)
 
     @cached_property
     def _same_code(self) -> OpenRunner | None:
@@ -207,9 +208,13 @@ class Examiner:
         return replace(examined, case=msgspec.structs.replace(examined.case, details=told))
 
     def _examined(
-        self, entry: Entry, evidence: Evidence, status: ShrinkStatus, end: float, lost: str = ""
-    ) -> Found:
-        """Return a finding as it is stored; its kernel is made smaller until `end` (monotonic)."""
+        self, entry: Entry, evidence: Evidence, status: ShrinkStatus, end: float, lost: str = "",
+        *, is_there: bool = False,
+    ) -> Found:  # fmt: skip
+        """Return a finding as it is stored; its kernel is made smaller until `end` (monotonic).
+
+        Of one that `is_there` under its name nothing more is found out: it is counted.
+        """
         origin, subject = entry.finding.origin, evidence.subject
         if origin is None:
             raise InfrastructureError(
@@ -217,7 +222,7 @@ class Examiner:
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
         files = dict(files_of(evidence))
-        if not lost:
+        if not (lost or is_there):
             case = self._compared(case, evidence)
             left = min(KERNEL_SECONDS, max(0.0, end - time.monotonic()))
             kernel = smallest_kernel(self._ready.runner, subject, evidence.kind, seconds=left)
@@ -291,10 +296,11 @@ class Examiner:
 
     # Replays
 
-    def _confirmed(self, entry: Entry, subject: Subject, bucket: Bucket) -> Evidence | None:
+    def _confirmed(self, entry: Entry, subject: Subject, job: Examination) -> Evidence | None:
         kind, subject, attempts = self._replayed(entry, subject)
         if kind is None:
             return None
+        bucket = job.bucket
         if kind is not entry.finding.kind:
             bucket = self._bucket(kind, subject, attempts)
         evidence = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
@@ -308,6 +314,9 @@ class Examiner:
             elif not shown.detail.strip() and (code := self._refused(subject, shown)):
                 return code
         culprit = self._culprit(kind, subject)
+        told = self._named(evidence, culprit)
+        if told.bucket.key in job.replayed and not in_company(culprit):
+            return told
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:

@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +19,7 @@ from fuzz.bench import (
     LinesTask,
     Row,
     chosen,
+    faults_named,
     lines_of,
     measure,
     measure_reach,
@@ -31,8 +31,7 @@ from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Bench, Faults
 from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, bars, counted, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
-from oracle.errors import UsageError
-from runners.faults import CATALOGUE, Fault
+from runners.faults import Fault
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
@@ -58,9 +57,7 @@ def bench(options: Bench) -> bool:
 
 def list_faults(options: Bench | Faults) -> bool:
     """Print the catalogue of planted faults; nothing is found by that."""
-    found = [fault for fault in CATALOGUE if fnmatchcase(fault.name, options.only)]
-    if not found:
-        raise UsageError(f"no planted fault matches {options.only!r}; `warpfuzz faults` lists all")
+    found = faults_named(options.only)
     columns = (
         ReportColumn("fault", "name", whole=True),
         ReportColumn("where", "place", whole=True),

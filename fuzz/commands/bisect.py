@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache, partial
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +158,18 @@ class Conclusion:
         return max(found, key=list(Progression).index, default=Progression.UNKNOWN)
 
     @property
+    def cells(self) -> Sequence[tuple[str, int, Answer]]:
+        """Every version, level and answer, oldest first; the driver's compiler stands behind."""
+        found = [(at, one.level, cell) for one in self.columns for at, cell in one.cells.items()]
+        own = [
+            (self.names[at], level, cell) for at, level, cell in sorted(found, key=itemgetter(0))
+        ]
+        return [*own, *(("driver", level, cell) for level, cell in self.driver.items())]
+
+    @property
     def answers(self) -> Sequence[Answer]:
-        """Every answer: of all versions at all levels, and of the driver's compiler."""
-        cells = [cell for column in self.columns for cell in column.cells.values()]
-        return [*cells, *self.driver.values()]
+        """Every answer."""
+        return [cell for *_, cell in self.cells]
 
     @property
     def flaky(self) -> bool:
@@ -255,7 +264,7 @@ def bisect_case(options: Bisect) -> bool:
     on_gpu = runs and made.choice(entry, compiled=False).name == "cuda"
     times = options.times or max(repeats_for(rate), _ON_A_GPU if on_gpu and rate == 1 else 0)
     started = time.monotonic()
-    modules: dict[int, str] = {}
+    modules: dict[str, str] = {}
     found_with = {verdict.version for verdict in entry.finding.runners}
     at_hand = [
         index
@@ -274,7 +283,7 @@ def bisect_case(options: Bisect) -> bool:
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             with closing(member):
-                found, modules[index] = ask(member, most)
+                found, modules[one.name] = ask(member, most)
             return found
 
         def of_driver(level: int) -> Answer:
@@ -335,18 +344,12 @@ def _sentences(row: Mapping[str, Any], *, ran: bool) -> Iterator[str]:
 
 def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
     """Keep with a finding of a corpus what each build did of it."""
-    cells = [
-        ("ptxas", conclusion.names[index], column.level, cell)
-        for column in conclusion.columns
-        for index, cell in column.cells.items()
-    ]
-    cells += [("driver", "driver", level, cell) for level, cell in conclusion.driver.items()]
     found = [
         RunnerVerdict(
-            runner=runner, version=version, options=f"-O{level}", device=device,
-            outcome="match" if cell.kind is None else cell.kind.value,
+            runner="driver" if version == "driver" else "ptxas", version=version, device=device,
+            options=f"-O{level}", outcome="match" if cell.kind is None else cell.kind.value,
         )
-        for runner, version, level, cell in cells
+        for version, level, cell in conclusion.cells
         if cell.known and cell.way is not Basis.JUDGED and ":" not in version
     ]  # fmt: skip
     folder = entry.path.parents[1]
@@ -373,7 +376,7 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
         )
 
 
-def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> dict[str, object]:
+def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[str, str]) -> dict[str, object]:
     names = conclusion.names
     ways = Counter(one.way for one in conclusion.answers)
     return {
@@ -396,7 +399,7 @@ def _row(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> di
             }
             for column in conclusion.columns
         ],
-        "modules": {names[index]: told for index, told in sorted(modules.items())},
+        "modules": {name: modules[name] for name in names if name in modules},
         "counts": {way.value: some for way, some in by_way(ways.__getitem__).items()},
     }
 
@@ -409,20 +412,12 @@ def _answer_row(cell: Answer) -> dict[str, object]:
     return row if cell.known else {**row, "reason": cell.reason}
 
 
-def _section(entry: Entry, conclusion: Conclusion, modules: Mapping[int, str]) -> Section:
-    names, driver = conclusion.names, conclusion.driver
-    cells = [
-        (index, f"-O{column.level}", cell)
-        for column in conclusion.columns
-        for index, cell in column.cells.items()
-    ]
-    cells += [(len(names), f"-O{level}", cell) for level, cell in driver.items()]
-    rows: dict[int, dict[str, Any]] = {}
-    for index, level, cell in sorted(cells, key=lambda at: at[:2]):
-        name = compiler_words([*names, "driver"][index])
-        row = rows.setdefault(index, {"compiler": name, "module": modules.get(index, "")})
-        row[level] = cell
-    levels = sorted({level for _, level, _ in cells})
+def _section(entry: Entry, conclusion: Conclusion, modules: Mapping[str, str]) -> Section:
+    rows: dict[str, dict[str, Any]] = {}
+    for name, level, cell in conclusion.cells:
+        shown = {"compiler": compiler_words(name), "module": modules.get(name, "")}
+        rows.setdefault(name, shown)[f"-O{level}"] = cell
+    levels = sorted({f"-O{level}" for _, level, _ in conclusion.cells})
     return Section(
         heading=f"{entry.id}  {kinds.sentence(entry.finding)}",
         columns=(

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from markupsafe import escape
+from rich.text import Text
 
 from corpus import Case, Kind, create_corpus
 from corpus.finding import MODULE
@@ -24,7 +24,7 @@ from corpus.store import Entry, read_entry
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import TOLD_APART, CampaignStatus, figures
-from fuzz.campaign.store import Budget, CampaignStore, parse_duration
+from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.compilers import Compilers
 from fuzz.checks.protocol import BY_MEMBER, Facts
 from fuzz.compilers.members import COMPILE_SECONDS, NOWHERE, Member, placed, survey_programs
@@ -33,6 +33,7 @@ from fuzz.findings.case import ReplayOptions, commands_of, is_runnable
 from fuzz.findings.families import FamilyState, asked_of
 from fuzz.findings.replay import Replayed, Replays, rate_of, repeats_for
 from fuzz.kinds import KILLS, sentence
+from fuzz.options.declared import parse_duration
 from fuzz.options.testing import Gate
 from fuzz.output import (
     Report,
@@ -591,4 +592,5 @@ def _detail(item: GateItem) -> Section:
     if entry is not None:
         commands = "\n".join(f"{words}: {command}" for words, command in commands_of(entry))
         text = f"{commands}\n\n{harmless(entry.read(MODULE).decode(errors='replace'))}"
-    return Section(heading=f"{item.standing}: {item.what}", printed=escape(text))
+    shown = Text(text, no_wrap=True, overflow="ignore")
+    return Section(heading=f"{item.standing}: {item.what}", shown=shown)

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from corpus import Corpus, Kind, ShrinkStatus, create_corpus, durable
 from corpus.known import known_with
-from fuzz.campaign.store import parse_duration
 from fuzz.compilers.failures import Ask, CompilerFailure
 from fuzz.compilers.members import COMPILE_SECONDS
 from fuzz.judging.bringing import Brought, brought
@@ -32,7 +31,7 @@ from fuzz.judging.judging import (
     reducer_of,
 )
 from fuzz.kinds import BY_OUTCOME
-from fuzz.options.declared import check_conflicts
+from fuzz.options.declared import check_conflicts, parse_duration
 from fuzz.options.testing import Judge, Reduce
 from fuzz.output import (
     Report,

@@ -19,7 +19,6 @@ import msgspec
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
-from fuzz.campaign.store import parse_duration
 from fuzz.console.metrics import Row, screening_figures, serving
 from fuzz.console.report import ended_by_signals
 from fuzz.console.screening import (
@@ -36,7 +35,7 @@ from fuzz.console.screening import (
 from fuzz.findings.case import remember
 from fuzz.fleet.host import FleetDevice, ScreenHost, screened
 from fuzz.fleet.pool import cluster_at
-from fuzz.options.declared import check_conflicts
+from fuzz.options.declared import check_conflicts, parse_duration
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
     Report,

@@ -32,6 +32,7 @@ from fuzz.diagnosis.experiments import (
     wrong_alone,
     wrong_copy,
     wrong_product,
+    wrong_warps,
 )
 from fuzz.diagnosis.multiplications import wrong_multiplication
 from fuzz.diagnosis.scalar import wrong_code
@@ -76,6 +77,7 @@ from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
 from strategies.matrices import (
     Access,
+    Image,
     buffers_of,
     exact_elements,
     plain_access,
@@ -94,14 +96,13 @@ def culprit_of(
     """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         if program.warps > 1:
-            found = _of_one_warp(device, program, image)
-            return found or wrong_multiplication(device, program, image)
+            one_warp = _of_one_warp(device, program, image)
+            return one_warp or wrong_multiplication(device, program, image)
         (found,) = shared_register_culprits(device, program, image[None])
-        if found is not None:
-            return found
         traced = trace(program, image, target=device.target)
         return (
-            _copies(device, program)
+            found
+            or _copies(device, program)
             or _register_steps(device, program, traced)
             or wrong_product(device, program, traced)
             or _otherwise(device, program, image, traced)
@@ -112,13 +113,13 @@ def culprit_of(
         return None
 
 
-def _of_one_warp(
-    device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
-) -> Culprit | None:
+def _of_one_warp(device: ExperimentDevice, program: Program, image: Image) -> Culprit | None:
     """Blame a step of a warpgroup's program that is wrong in a program of one warp, too."""
     traced = trace(program, image, target=device.target)
     seen = (seen_by(warp, traced) for warp in range(program.warps))
-    return next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
+    found = next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
+    alone = () if found else wrong_warps(device, program, image)
+    return found or next((culprit_of(device, one.program, one.image) for one in alone), None)
 
 
 def in_company(culprit: Culprit | None) -> bool:

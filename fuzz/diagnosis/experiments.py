@@ -47,6 +47,7 @@ from strategies.matrices import (
     image_of,
     single_product,
 )
+from strategies.simplification.examples import Example, of_one_warp
 
 _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
@@ -220,6 +221,13 @@ class Results:
     failed: Mapping[int, Kind]
     """What a failure is called, by the image; none of those that were not found out."""
     target: str  # whose model this is judged by
+
+
+def wrong_warps(device: ExperimentDevice, program: Program, image: Image) -> list[Example]:
+    """Return what single warps of a warpgroup's program do that comes out wrong by itself."""
+    alone = [*of_one_warp(Example(program=program, image=image), target=device.target)]
+    came = device.results_of([(one.program, one.image[None]) for one in alone])
+    return [one for one, each in zip(alone, came, strict=True) if each and each.wrong.any()]
 
 
 def name_of_form(form: Form) -> str:

@@ -6,7 +6,7 @@ that the shapes and types of multiplications, of which compilers know little, do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, name_of_form, unit_of
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
-from oracle.program.lane_code import LaneCode
-from oracle.program.operands import Buffer, Place
+from oracle.program.lane_code import Assign, LaneCode
+from oracle.program.operands import Buffer, Place, Register, text_of
 from oracle.program.operations import set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Step, is_lane_code, plain_store
+from oracle.program.steps import OneWarp, Step, is_lane_code, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.protocol import Images
 from strategies.simplification.examples import Edits, Site, edited, visit
@@ -35,8 +35,13 @@ both, which is written while it is still read (ptxas 12.4 to 13.2, 2026-11-28)."
 BEHIND_READS = "behind scalar code that reads its d"
 """Where it is right if what code makes of registers of a D is stored where it stands: compilers
 computed it behind the multiplication that overwrites them (ptxas 12.4 to 13.5, 2026-11-29)."""
+SHARED_A = "with a in registers that scalar code reads"
+"""Where it is right if the multiplications have a copy of such an A: compilers had code take what
+the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
 _WAITED_FOR = (OF_TWINS, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
+_WORDS = 4  # registers of A
+_ZERO = "zero"  # registers that are 0, as no compiler knows
 _MOST = 64  # multiplications whose results are looked at
 _ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
 
@@ -57,8 +62,14 @@ class _Trials:
 
     @cached_property
     def code(self) -> Mapping[Site, LaneCode]:
-        """Scalar code by where it stands."""
-        return {site: step for site, step in visit(self.program.steps) if is_lane_code(step)}
+        """Scalar code of all four warps by where it stands."""
+        steps = [*visit(self.program.steps)]
+        alone = {site for site, step in steps if isinstance(step, OneWarp)}
+        return {
+            site: step
+            for site, step in steps
+            if is_lane_code(step) and alone.isdisjoint(site[:end] for end in range(len(site)))
+        }
 
     def without(self, edits: Edits, kept: Sequence[LaneCode] = ()) -> Program:
         """Return the program with other steps, and what some code makes stored where it stands."""
@@ -80,11 +91,54 @@ class _Trials:
         """Return what puts a wait for all of it behind some multiplications."""
         return {site: (one, *_ENDED) for site, one in self.products.items() if which(one)}
 
+    def apart(self) -> Program:
+        """Return the program with registers of its own for each A that scalar code reads as well.
+
+        They get the exclusive or with zeros that are loaded: no compiler sees that it is a copy.
+        """
+        read = {
+            one.bank for code in self.code.values() for use in code.reads for one in use.registers
+        }
+        shared = (read & _banks(self, "a")) - _banks(self, "d")
+        edits = dict[Site, tuple[Step, ...]]()
+        for site, step in visit(self.program.steps):
+            for use in step.uses:
+                if isinstance(step, AsyncProduct) and use.field == "a" and use.bank in shared:
+                    edits[site] = (replace(step, a=_apart(use.registers)),)
+                elif use.written and use.bank in shared:
+                    edits[site] = (step, _copied(use.registers))
+        buffer = Buffer(name="zeros", space="global", size=4 * THREADS * _WORDS)
+        place = Place(buffer=buffer.name)
+        load = plain_load(registers=_ZERO, count=_WORDS, place=place, lanes=THREADS)
+        return replace(
+            self.program, buffers=(*self.program.buffers, buffer),
+            steps=(load, *edited(self.program.steps, edits)),
+        ) if edits else self.program  # fmt: skip
+
     def right(self, *programs: Program) -> list[bool]:
         """Run programs, which begin with the buffers of this one; tell which come out right."""
         tried = [(one, _widened(self.image, one)) for one in programs]
         found = self.device.results_of(tried)
         return [one is not None and not one.wrong.any() for one in found]
+
+
+def _apart(registers: Iterable[Register]) -> str:
+    return text_of(one._replace(bank=f"{one.bank}apart") for one in registers)
+
+
+def _copied(registers: Sequence[Register]) -> LaneCode:
+    """Return what copies up to four registers, exclusive or zeros."""
+    count = len(registers)
+    made = [f"r{2 * count + at}" for at in range(count)]
+    code = tuple(
+        Assign(opcode="xor.b32", destinations=(one,), sources=(f"r{at}", f"r{count + at}"))
+        for at, one in enumerate(made)
+    )
+    zeros = " ".join(f"{_ZERO}.{at}" for at in range(count))
+    return LaneCode(
+        source=f"{text_of(registers)} {zeros}", count=2 * count, code=code,
+        destination=f"{registers[0].bank}apart", results=tuple(made),
+    )  # fmt: skip
 
 
 def _widened(image: NDArray[np.uint8], program: Program) -> Images:
@@ -103,7 +157,7 @@ def wrong_multiplication(
     """
     trials = _Trials(device=device, program=program, image=image)
     accumulators = _banks(trials, "d")
-    made_of_d = [
+    of_d = [
         step
         for step in trials.code.values()
         if any(one.bank in accumulators for use in step.reads for one in use.registers)
@@ -113,8 +167,9 @@ def wrong_multiplication(
         (OF_TWINS, trials.without(dict(_other_values(trials)))),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),
-        (BEHIND_READS, trials.without({}, made_of_d)),
-        (BEHIND_READS, trials.without(every, made_of_d)),
+        (BEHIND_READS, trials.without({}, of_d)),
+        (BEHIND_READS, trials.without(every, of_d)),
+        (SHARED_A, trials.apart()),
         (BEHIND_CODE, trials.without(every, [*trials.code.values()])),
     ]
     ways = [(name, one) for name, one in ways if one != program]

@@ -241,6 +241,19 @@ def is_plain(type_: str) -> bool:
     return type_.startswith("b") and not type_.startswith("bf")
 
 
+def width_of(kind: str) -> int:
+    """Return the bits of a register of a class, such as "b16"; 1 of a predicate."""
+    return 1 if kind == "pred" else int(kind[1:])
+
+
+def packed_type(fmt: Format) -> str:
+    """Return the type of a register that holds elements of a format: "f16x2"; "" below 8 bits."""
+    count = 32 // fmt.bits if fmt.bits < 32 else 1
+    if count == 1:
+        return fmt.name
+    return f"{fmt.name}x{count}" if fmt.bits >= 8 else ""
+
+
 def shown(bits: int, size: int, type_: str) -> str:
     """Return a pattern in hexadecimal, and in the notation of its type behind it."""
     if type_ == "pred":

@@ -19,8 +19,10 @@ from fuzz.explain.document import (
     by_lanes,
     is_plain,
     notation,
+    packed_type,
     register_of,
     shown,
+    width_of,
 )
 from fuzz.findings.case import ACTUAL, JUDGED, REWRITTEN, image_of, subject_of
 from fuzz.findings.verdicts import Difference, Subject, differences
@@ -50,8 +52,10 @@ from oracle.program.lane_code import (
     Repeat,
     Statement,
     class_of,
+    every,
     read_by,
     row_of,
+    written_by,
 )
 from oracle.program.operands import Register, Use, overlaps
 from oracle.program.operations import Scalar
@@ -202,6 +206,7 @@ class ValueWay:
         # what a register of the program is called then, with its notation.
         self._types: dict[tuple[int, str], str] = {}
         self._held: dict[Register, tuple[str, str]] = {}
+        self._inputs: dict[int, dict[str, str]] = {}  # names that inputs of scalar code keep
         codes = {link.event.number: link.event for link in links if link.taken is not None}
         self._suffixes = {one: f"_{at}" if at > 1 else "" for at, one in enumerate(codes, 1)}
         self._depths = {
@@ -282,12 +287,16 @@ class ValueWay:
             return str(name) if name < 10 else f"{name:#x}"
         if name.startswith("!"):
             return f"!{self._name(event, name[1:])}"
-        special = {LANE: "%laneid", ZERO: "%zero"}
-        return special.get(name) or f"%{name}{self._suffixes.get(event.number, '')}"
+        named = {LANE: "%laneid", ZERO: "%zero", **self._inputs.get(event.number, {})}
+        return named.get(name) or f"%{name}{self._suffixes.get(event.number, '')}"
 
     def _statement(self, at: int, link: Link) -> Iterator[CodeLine]:
         taken, event, marked = link.taken, link.event, at in self.guilty
         assert taken is not None
+        if is_lane_code(event.step) and event.number not in self._inputs:
+            written = {name for inner in every(event.step.code) for name in written_by(inner)}
+            read = zip(event.step.inputs, self._names(event.step.uses[0]), strict=False)
+            self._inputs[event.number] = {name: one for name, one in read if name not in written}
         one, indent = taken.statement, self._depths.get(id(taken.statement), 0)
         if isinstance(one, Assign):
             for name in one.destinations:
@@ -346,7 +355,7 @@ class ValueWay:
             if not taken.lanes[0][lane]:
                 return "not executed"
             parts = [
-                shown(int(made[0][lane]), _bits(class_of(name)), self._types[number, name])
+                shown(int(made[0][lane]), width_of(class_of(name)), self._types[number, name])
                 for name, made in zip(one.destinations, taken.results, strict=False)
             ]
             if row_of(one).carry_out:
@@ -388,7 +397,7 @@ class ValueWay:
         for name, source in zip(one.sources, taken.sources, strict=False):
             kind = "b32" if isinstance(name, int) else class_of(name)
             if row_of(one).warp and isinstance(name, str) and kind != "pred":
-                values = by_lanes(source[0], _bits(kind))
+                values = by_lanes(source[0], width_of(kind))
                 notes.append(f"{self._name(link.event, name)} is {values}")
                 continue
             value = int(source[0][lane])
@@ -452,7 +461,7 @@ class ValueWay:
             self._held.pop(register, None)
         if multiplies(step) and not step.form.opaque and step.writes is not None:
             named = zip(step.writes.registers, writes, strict=True)
-            type_ = _packed_type(step.form.d_type)
+            type_ = packed_type(step.form.d_type)
             self._held |= {register: (name, type_) for register, name in named}
         yield CodeLine(
             text=text, values=values, note="; ".join(notes), marked=marked, reads=reads,
@@ -470,7 +479,7 @@ class ValueWay:
             name = "D" if multiplies(step) else matrix.operand.upper()
             return f"{name}[{row}, {column}] = {shown(bits, matrix.type.bits, matrix.type.name)}"
         size = made.holds.bits
-        type_ = _packed_type(step.form.d_type) if multiplies(step) else ""
+        type_ = packed_type(step.form.d_type) if multiplies(step) else ""
         return shown(register_of(result, row, column, size), size, type_)
 
     def _access(self, at: int, link: Link, step: PlainAccess) -> Iterator[CodeLine]:
@@ -514,7 +523,7 @@ class ValueWay:
                     self._types[later.event.number, name] = type_ or class_of(name)
                     return self._name(later.event, name), type_
                 if register in use.registers and multiplies(step):
-                    return plain, _packed_type(step.form.type(use.field))
+                    return plain, packed_type(step.form.type(use.field))
         return plain, ""
 
     # What is stored
@@ -539,19 +548,8 @@ class ValueWay:
         return f"the build leaves {shown(self.shown.actual, self.shown.bits, self.stored_type)}"
 
 
-def _bits(kind: str) -> int:
-    return 1 if kind == "pred" else int(kind[1:])
-
-
 def _at(buffer: str, offset: int) -> str:
     return f"{buffer}+{offset}" if offset else buffer
-
-
-def _packed_type(fmt: Format) -> str:
-    count = 32 // fmt.bits if fmt.bits < 32 else 1
-    if count == 1:
-        return fmt.name
-    return f"{fmt.name}x{count}" if fmt.bits >= 8 else ""
 
 
 def _other_lane(

@@ -46,7 +46,7 @@ from oracle.isa.targets import PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
 from runners.compilers import discover_assemblers, find_assembler
-from runners.foreign import Rewriter
+from runners.foreign import Rewriter, passed_on
 from runners.protocol import ClosedAtTheEnd, Failure
 from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
@@ -164,12 +164,10 @@ class ModuleProbe:
         """
         everybody = list(dict.fromkeys([*(one for one, _ in askers), *among]))
         target, version = self.module_for(everybody)
-        text = with_header(self._ptx, target=target, version=version)
-        for rewriter in self._rewriters:
-            rewritten = rewriter(text)
-            if isinstance(rewritten, Failure):
-                raise InfrastructureError(f"finding {self._finding.id}: {rewritten.message}")
-            text = rewritten
+        own = with_header(self._ptx, target=target, version=version)
+        text = passed_on(own, self._rewriters)
+        if isinstance(text, Failure):
+            raise InfrastructureError(f"finding {self._finding.id}: {text.message}")
         verdicts = [judge_module(one, text, target=target, level=level) for one, level in askers]
         for (assembler, _), verdict in zip(askers, verdicts, strict=True):
             if assembler.variant.asks_too_much("\n".join(verdict.messages)):

@@ -125,7 +125,7 @@ class FleetPool(WorkerPool):
         ][-_MOST_GIVEN:]
         return len(self._free)
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
         ready = self._ready()
         places = -(-len(ready) // _ACTORS_OF_AN_EXAMINATION)
         if everybody:

@@ -36,7 +36,7 @@ from oracle.given_files import read_text
 from oracle.isa.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
-from runners.foreign import PtxPass, is_command
+from runners.foreign import PtxPass, is_command, passed_on
 from runners.processes import quoted
 from runners.protocol import Failure, Images, Runner, Trouble
 from runners.ptx_text import header, is_listing, module_in, with_header
@@ -199,15 +199,13 @@ def _check_pass(choice: RunnerChoice, ptx: str) -> None:
     """Raise InfrastructureError where a pass fails, or makes no PTX of the kernel."""
     if choice.ptx_pass is None or PtxPass(choice.ptx_pass).missing is not None:
         return
-    for rewriter in rewriters(choice.faults, choice.ptx_pass):
-        rewritten = rewriter(ptx)
-        if isinstance(rewritten, Failure):
-            raise InfrastructureError(str(rewritten))
-        ptx = rewritten
-    if not all(header(ptx)):
+    made = passed_on(ptx, rewriters(choice.faults, choice.ptx_pass))
+    if isinstance(made, Failure):
+        raise InfrastructureError(str(made))
+    if not all(header(made)):
         raise InfrastructureError(
             f"the PTX pass {quoted(choice.ptx_pass)} makes no PTX of the kernel, with .version and "
-            f".target: what it writes begins with {ptx.partition(chr(10))[0][:60]!r}"
+            f".target: what it writes begins with {made.partition(chr(10))[0][:60]!r}"
         )
 
 

@@ -9,6 +9,7 @@ is imported here: `--help` reads all of it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -32,6 +33,25 @@ class Range(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a number; give one such as 1.5.", param, ctx)
         return number
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MOST_SECONDS = 1e12  # above a million weeks; longer times overflow what the system waits for
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that a text such as "90", "10m", "1.5h" or "2w" means.
+
+    Raises UsageError if it means no duration above zero.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", text.strip())
+    if match is None or float(match[1]) == 0:
+        said = 'write seconds, or a number with s, m, h, d or w, such as "60", "10m" or "2w"'
+        raise UsageError(f"{text!r} is not a duration; {said}")
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _MOST_SECONDS:
+        raise UsageError(f"{text!r} is longer than can be waited for; ask for 1000000w at most")
+    return seconds
 
 
 class PathName(click.Path):

@@ -41,12 +41,8 @@ from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
 from strategies.rounds import Batch, campaign_rounds, family_of, opcode_of, round_batches
 
-_MAGIC = b"warpfuzz screening set\n"
-_FORMAT = 1  # version of what is written here
-_LENGTH_BYTES = 8
-_DIGEST_BYTES = 32
-_HEADER_AT = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
-_ALIGNMENT = 4096
+_MAGIC = b"warpfuzz screening set 2\n"  # with the version of what is written here
+_DATA_AT = len(_MAGIC) + 32  # byte at which what is hashed begins, behind its SHA-256
 SET_BYTES = 4 << 30
 """Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
 _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -155,13 +151,11 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     program: bytes
-    count: int
-    image_bytes: int
-    start: int  # byte of the first image, counted from the first block
+    images: memoryview
+    expected: memoryview
 
 
-class _Header(msgspec.Struct, frozen=True, kw_only=True):
-    format: int
+class _SetFile(msgspec.Struct, frozen=True, kw_only=True):
     description: Description
     rows: tuple[_Row, ...]
 
@@ -181,26 +175,17 @@ class ScreeningSet:
 
 def write_set(path: Path, made: ScreeningSet) -> None:
     """Write a set."""
-    rows, blocks, start = [], list[bytes](), 0
-    for one in made.programs:
-        (count, size), program = one.references.images.shape, encode_program(one.program)
-        rows.append(
-            _Row(entry=one.entry, program=program, count=count, image_bytes=size, start=start)
+    rows = (
+        _Row(
+            entry=one.entry, program=encode_program(one.program),
+            images=memoryview(one.references.images.tobytes()),
+            expected=memoryview(one.references.expected.tobytes()),
         )
-        for images in (one.references.images, one.references.expected):
-            blocks += [images.tobytes(), bytes(-images.nbytes % _ALIGNMENT)]
-            start += _aligned(images.nbytes)
-    header = msgspec.msgpack.encode(
-        _Header(format=_FORMAT, description=made.description, rows=tuple(rows))
-    )
-    before = _HEADER_AT + len(header)
-    parts = [header, bytes(-before % _ALIGNMENT), *blocks]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
+        for one in made.programs
+    )  # fmt: skip
+    data = msgspec.msgpack.encode(_SetFile(description=made.description, rows=tuple(rows)))
     with durable.output_file(path) as file:
-        file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
-        file.writelines(parts)
+        file.writelines((_MAGIC, hashlib.sha256(data).digest(), data))
 
 
 def read_set(path: Path) -> ScreeningSet:
@@ -215,55 +200,45 @@ def read_set(path: Path) -> ScreeningSet:
         contents = read_given(path, most=min(path.stat().st_size, SET_BYTES))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {reason_of(error)}; {anew}") from None
-    data, start = np.frombuffer(contents, np.uint8), _HEADER_AT
-    if not contents.startswith(_MAGIC) or data.size < start:
-        raise UsageError(f"{path} is no screening set; {anew}")
-    if hashlib.sha256(data[start:].data).digest() != contents[start - _DIGEST_BYTES : start]:
+    if not contents.startswith(_MAGIC):
+        raise UsageError(f"{path} is no screening set, or of another version; {anew}")
+    data = memoryview(contents)[_DATA_AT:]
+    if hashlib.sha256(data).digest() != contents[len(_MAGIC) : _DATA_AT]:
         raise UsageError(
             f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
             "distill it again from its seed"
         )
-    length = int.from_bytes(contents[len(_MAGIC) :][:_LENGTH_BYTES], "little")
     try:
-        header = msgspec.msgpack.decode(contents[start : start + length], type=_Header)
+        stored = msgspec.msgpack.decode(data, type=_SetFile)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
         ) from None
-    blocks = data[_aligned(start + length) :]
     try:
-        if header.format != _FORMAT:
-            raise UsageError(f"it has format {header.format}, and {_FORMAT} is known here")
-        Module.named(header.description.target, header.description.ptx_version)
-        parse_target(header.description.architecture)
-        if len({row.entry for row in header.rows}) < max(1, len(header.rows)):
+        Module.named(stored.description.target, stored.description.ptx_version)
+        parse_target(stored.description.architecture)
+        if len({row.entry for row in stored.rows}) < max(1, len(stored.rows)):
             raise UsageError("it has no programs, or two of one name")
-        programs = [_program(row, number, blocks) for number, row in enumerate(header.rows)]
+        programs = [_program(row, number) for number, row in enumerate(stored.rows)]
     except WarpfuzzError as error:
         # Its contents have the hash that they name: somebody made it so.
         raise UsageError(f"{path}: {error}; distill a set anew") from None
-    return ScreeningSet(description=header.description, programs=programs)
+    return ScreeningSet(description=stored.description, programs=programs)
 
 
-def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
+def _program(row: _Row, number: int) -> SetProgram:
     if not _ENTRY.fullmatch(row.entry):
         raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
     program = decode_program(row.program, row.entry)
-    size = row.count * row.image_bytes
-    if row.image_bytes != program.image_bytes or not (
-        row.count > 0 and 0 <= row.start <= blocks.size - size - _aligned(size)
-    ):
-        raise UsageError(f"the images of {row.entry} are not where and as large as they have to be")
+    size = len(row.images)
+    if not size or size % program.image_bytes or len(row.expected) != size:
+        raise UsageError(f"the images of {row.entry} are not as large as they have to be")
     images, expected = (
-        blocks[start : start + size].reshape(row.count, row.image_bytes)
-        for start in (row.start, row.start + _aligned(size))
+        np.frombuffer(part, np.uint8).reshape(-1, program.image_bytes)
+        for part in (row.images, row.expected)
     )
     references = References(images=images, expected=expected)
     return SetProgram(entry=row.entry, program=program, references=references, round=number)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 # Making a set

@@ -69,6 +69,7 @@ class Reason:
 
 
 # What is not ended reaches to the end of the text, so that every sign is looked at once.
+_SIGN = re.compile(r"[^\n]")
 _APART = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _STATEMENT = re.compile(
     rf"(?<![\w.$%])(?:{'|'.join(map(re.escape, INSTRUCTIONS))})(?![\w$])[^;]*(;|\Z)", re.ASCII
@@ -78,7 +79,7 @@ _VERSION = re.compile(r"\.version\s+([0-9]+\.[0-9]+)")
 
 
 def without_comments(module: str) -> str:
-    """Return the text of a module with spaces for comments and strings, and the same lines."""
+    """Return a module with blanks for its comments and strings, everything else in its place."""
     return _APART.sub(_blank, module)
 
 
@@ -101,7 +102,7 @@ def directives(text: str) -> tuple[str | None, str | None]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    return " " + "\n" * match[0].count("\n")
+    return _SIGN.sub(" ", match[0])
 
 
 _INSTRUCTIONS = "9.7.14"

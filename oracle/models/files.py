@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of, toml_of
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
@@ -385,12 +385,9 @@ def model_text(model: Model) -> str:
 
 
 def _written(name: str, value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_written('', one) for one in value)}]"
-    if isinstance(value, int):
-        return hex(value) if name.startswith("nan") else str(value)
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
+    if isinstance(value, int) and name.startswith("nan"):
+        return hex(value)
+    return toml_of(value)
 
 
 def model_json(model: Model) -> str:

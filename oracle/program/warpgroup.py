@@ -193,7 +193,7 @@ class AsyncProduct(StepBase):
 
     def __str__(self) -> str:
         a = self.a or _tile_text(self.b_tile if self.a_tile is None else self.a_tile)
-        text = f"{self.d} = {a} x {_tile_text(self.b_tile)}"
+        text = f"{self.form.opcode}: {self.d} = {a} x {_tile_text(self.b_tile)}"
         if isinstance(self.scale_d, Word):
             text += f" + {self.d} if a word is not 0"
         elif self.scale_d:
@@ -205,7 +205,7 @@ class AsyncProduct(StepBase):
 
 def _tile_text(tile: SharedTile) -> str:
     text = f"{tile.place.buffer}+{tile.place.offset}" if tile.place.offset else tile.place.buffer
-    return f"{text} by {tile.leading} and {tile.stride}, swizzle {tile.swizzle}"
+    return f"{text} (leading {tile.leading}, stride {tile.stride}, swizzle {tile.swizzle})"
 
 
 SYNCS = {

@@ -32,7 +32,6 @@ MEMORY_BYTES = 4 << 30
 _MOST_MINOR = 12
 """The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
 (9.5); beyond this a program is asked no more, because it takes whatever it is given."""
-_PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
 _SCHEMA = 1  # changes whenever a question is asked otherwise, so that old answers are not read
 Answer = str | bool | list[str]
@@ -179,9 +178,10 @@ class Assembler(Toolchain):
     @cached_property
     def highest_version(self) -> PtxVersion:
         """Highest `.version` that it accepts, also a new one; InfrastructureError if none."""
-        stored = self._answers.get("highest version")
-        if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):
-            return PtxVersion(int(version[1]), int(version[2]))
+        told = self._answer("highest version", str, lambda: str(self._highest()))
+        return PtxVersion(*map(int, told.split(".")))
+
+    def _highest(self) -> PtxVersion:
         # The target knows all versions from its first on, so what is accepted of them ends at the
         # assembler's own highest, and can be bisected.
         target = self.targets[0]
@@ -199,7 +199,6 @@ class Assembler(Toolchain):
             if not self._tries(str(following), target):
                 break
             found = following
-        self._answers.put("highest version", str(found))
         return found
 
     def accepts(self, version: PtxVersion | str, target: str) -> bool:

@@ -2,7 +2,8 @@
 
 import re
 
-from runners.faults.rewriters import Edit, Rewriter, Statement, without_comments
+from oracle.isa.legality import without_comments
+from runners.faults.rewriters import Edit, Rewriter, Statement
 
 
 def left_out(instruction: str, *, but_last: bool = False) -> Rewriter:

@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import Any
 
 from oracle.errors import UsageError
+from oracle.isa.legality import without_comments
 from runners.simulated.silicon import Damage
 
 # What is not ended reaches to the end of the text, nothing is tried twice, and operands are far
 # shorter than that: a module may come from anybody.
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _PART = r"[^;{}:]{0,2000}+"
 _INSTRUCTION = re.compile(
     r"(?P<guard>@!?\s{0,99}+[\w%$]++\s{1,99}+)?(?<![\w.%$])"
@@ -71,11 +71,6 @@ def _split(operands: str) -> tuple[str, ...]:
         else:
             current += character
     return (*parts, current.strip()) if current.strip() else tuple(parts)
-
-
-def without_comments(ptx: str) -> str:
-    """Return a text with blanks for its comments, everything else in its place."""
-    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), ptx)
 
 
 def statements(ptx: str, pattern: re.Pattern[str] | None = None) -> Iterator[Statement]:

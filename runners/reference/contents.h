@@ -310,9 +310,9 @@ WF_FUNCTION uint64_t wf_upper(uint64_t x, uint64_t y) {
 /* The numbers at `s` are those of `_sum` in device.py; `own`: 0 of A, 1 of B. A float in units of its window. */
 struct wf_window_of_floats { uint32_t shift, ignored, field, mask, sign; };
 
-WF_FUNCTION wf_window_of_floats wf_floats(const uint64_t *s, uint32_t own, uint32_t bits) {
-    const uint64_t *w = s + 3 + 4 * own;
-    const wf_window_of_floats floats = {(uint32_t)WF_GET(w), (uint32_t)WF_GET(w + 1), (uint32_t)WF_GET(w + 2), (uint32_t)WF_GET(w + 3), bits - 1 - (uint32_t)WF_GET(w)};
+WF_FUNCTION wf_window_of_floats wf_floats(const uint64_t *s, uint32_t own) {
+    const uint64_t *w = s + 3 + 5 * own;
+    const wf_window_of_floats floats = {(uint32_t)WF_GET(w), (uint32_t)WF_GET(w + 1), (uint32_t)WF_GET(w + 2), (uint32_t)WF_GET(w + 3), (uint32_t)WF_GET(w + 4)};
     return floats;
 }
 
@@ -324,10 +324,10 @@ WF_FUNCTION int32_t wf_float(uint32_t raw, const wf_window_of_floats &w) {
 }
 
 /* A factor of a sum: an integer, bits, or a float. */
-WF_FUNCTION int32_t wf_factor(uint32_t raw, uint32_t bits, const uint64_t *s, uint32_t own) {
+WF_FUNCTION int32_t wf_factor(uint32_t raw, const uint64_t *s, uint32_t own) {
     uint32_t kind = (uint32_t)WF_GET(s), sign = (uint32_t)WF_GET(s + 3 + own);
     if (kind == 0) return (int32_t)((raw ^ sign) - sign);
-    return kind < 3 ? (int32_t)raw : wf_float(raw, wf_floats(s, own, bits));
+    return kind < 3 ? (int32_t)raw : wf_float(raw, wf_floats(s, own));
 }
 
 /* The same of f64: the upper half of a product of two. */
@@ -335,12 +335,12 @@ WF_FUNCTION int64_t wf_product(const uint64_t *pair, const uint64_t *s) {
     uint64_t significands[2], x;
     int places = 0;
     WF_EACH(2) {
-        const uint64_t *w = s + 3 + 4 * t;
+        const uint64_t *w = s + 3 + 5 * t;
         uint64_t one = (uint64_t)1 << w[0];
         significands[t] = (pair[t] & (one - 1)) | one;
         places += (int)(((pair[t] >> w[0]) - w[2]) & w[3]);
     }
-    x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[12] + s[13] - places);
+    x = wf_upper(significands[0] << 11, significands[1] << 11) >> (int)(s[14] + s[15] - places);
     return (pair[0] ^ pair[1]) >> 63 ? -(int64_t)x : (int64_t)x;
 }
 
@@ -399,7 +399,7 @@ WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const ui
     uint32_t own = line * s.pitch[0], other = s.lines * s.pitch[0] + position * s.pitch[1];
     const int16_t *x = (const int16_t *)factors + own, *y = (const int16_t *)factors + other;
     if (kind == 3)
-        return wf_nearest(wf_products((const int32_t *)factors + own, (const int32_t *)factors + other, s.depth, s.run, [](int32_t a, int32_t b) { return (int64_t)a * b; }), numbers + 11);
+        return wf_nearest(wf_products((const int32_t *)factors + own, (const int32_t *)factors + other, s.depth, s.run, [](int32_t a, int32_t b) { return (int64_t)a * b; }), numbers + 13);
     if (kind == 0) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return a * b; });
     if (kind == 1) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a & b)); });
     if (kind == 2) return (uint64_t)wf_products(x, y, s.depth, s.run, [](int32_t a, int32_t b) { return wf_ones((uint32_t)(a ^ b)); });
@@ -410,7 +410,7 @@ WF_CALLED uint64_t wf_sum(const uint8_t *image, const uint8_t *factors, const ui
         total += wf_product(pair, numbers);
         if (s.run && --left == 0) left = s.run, at += s.run;
     }
-    return wf_nearest_wide(total, numbers + 11);
+    return wf_nearest_wide(total, numbers + 13);
 }
 
 /* Random patterns and a mask, plus a number, of all elements in a word; no sum is carried on. */
@@ -610,7 +610,7 @@ WF_FUNCTION void wf_factors(const wf_image *i, uint32_t f) {
         uint32_t count = (uint32_t)WF_GET(one + WF_LINES) * (s.pitch[t] - 1);
         for (uint32_t n = i->lane; n < count; n += i->lanes) {
             uint32_t raw = (uint32_t)wf_raw((const uint8_t *)i->image, i->contents.places, one, n);
-            int32_t factor = wf_factor(raw, (uint32_t)WF_GET(one + WF_BITS), s.numbers, t);
+            int32_t factor = wf_factor(raw, s.numbers, t);
             uint32_t at = start + wf_line(one, n, 0) * s.pitch[t] + wf_line(one, n, 1);
             if (s.is_wide) ((int32_t *)i->factors)[at] = factor;
             else ((int16_t *)i->factors)[at] = (int16_t)factor;

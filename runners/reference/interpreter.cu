@@ -253,6 +253,7 @@ struct Dot {
   u32 m, n, log_k, apart, a, b, c, d, scratch, a_format, b_format, c_format, format, d_format, members, blocks;
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
   u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order, sums, parts;
+  u32 cut, own_exponents;   // low bits of the accumulator that sums lack; whether subnormals of 8 bits count as in their format
 };
 
 // A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
@@ -267,18 +268,23 @@ HERE Factor made(int significand, int exponent) {
   return x;
 }
 
-// Elements of 8 bits are unpacked to f16, so that exponents are those of an f16, and only what is
-// subnormal there can be flushed.
-HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low) {
-  if (width(format) == 8 && exponent_bits(format) == 5) bits <<= 8, format = F16;
-  if (width(format) == 8) {
-    u32 magnitude = bits & 127, fraction = bits & 7;
-    int e = (int)(magnitude >> 3) - 7, s = (int)(fraction | 8) << 7;
-    if (magnitude == 127) return made(1, NAN_FACTOR);
-    if (!magnitude) return made(0, ZERO);
-    if (magnitude < 8) for (e = -6, s = (int)fraction << 7; s < 1024; e--) s <<= 1;
-    return made(bits & 128 ? -s : s, e);
-  }
+// An element of 8 or 4 bits, with as many bits of a fraction as f16. One of 8 bits that needs fewer has two
+// bits of padding above its sign, and none of these has infinities or NaNs. `own`: whether a subnormal one
+// keeps the least exponent of its format; else it counts, and is flushed, as f16 has it: only those of e5m2 are subnormal there.
+HERE Factor narrow_factor(u32 bits, u32 format, u32 flush, u32 own) {
+  u32 e = exponent_bits(format), f = fraction_bits(format), is_padded = e + f < 7 && width(format) == 8;
+  u32 sign = is_padded ? 5 : width(format) - 1, magnitude = (bits & ((1u << sign) - 1)) >> (sign - e - f);
+  u32 field = magnitude >> f, fraction = magnitude & ((1u << f) - 1), negative = bits >> sign & 1;
+  int exponent = (int)(field ? field : 1) - bias(format), s = (int)(field ? fraction | 1u << f : fraction) << (fraction_bits(F16) - f);
+  if (e == 5 && field == 31) s = 1, exponent = fraction ? NAN_FACTOR : INFINITE_FACTOR;
+  else if (e == 4 && magnitude == 127) s = 1, exponent = NAN_FACTOR;
+  else if (!s || (flush && !field && (own || e == 5))) s = 0, exponent = ZERO;
+  else if (!own && e < 5) for (; s < 1024; exponent--) s <<= 1;
+  return made(negative ? -s : s, exponent);
+}
+
+HERE Factor factor(u32 bits, u32 format, u32 flush, u32 round_low, u32 own) {
+  if (width(format) <= 8) return narrow_factor(bits, format, flush, own);
   u32 ignored = width(format) - 1 - exponent_bits(format) - fraction_bits(format);
   if (round_low && (bits >> ignored & (u32)infinity(format)) != (u32)infinity(format)) bits += 1u << (ignored - 1);
   Number<u32> x = number(bits, format);
@@ -303,13 +309,19 @@ HERE u32 special_sum(Specials a, Specials b, u32 block, u32 up, u32 down, u32 be
   return most | (down ? (u32)sign_bit(format) : 0);
 }
 
-// What comes out of a block, from its sum * 2^exponent.
-HERE u32 block_end(i64 sum, int exponent, u32 format, const Dot &r) {
+// The pattern of sum * 2^exponent; of zero that of +0.
+HERE u32 sum_rounded(i64 sum, int exponent, u32 format, u32 rounding, u32 overflow) {
   u64 magnitude = sum < 0 ? (u64)-sum : (u64)sum;
   // 32 bits are enough for a result of 24, if the lowest says whether there is more.
   int excess = magnitude >> 32 ? 32 - LEADING(magnitude) : 0;
   u32 high = (u32)(magnitude >> excess) | ((magnitude & ((1ull << excess) - 1)) != 0);
-  u32 bits = rounded(sum < 0, high, exponent + excess, format, r.rounding, r.overflow);
+  return rounded(sum < 0, high, exponent + excess, format, rounding, overflow);
+}
+
+// What comes out of a block. A format that has fewer bits than the accumulator is a shorter one.
+HERE u32 block_end(i64 sum, int exponent, u32 format, const Dot &r) {
+  u32 shorter = format - (r.cut << 16) - r.cut;
+  u32 bits = sum_rounded(sum, exponent, shorter, r.rounding, r.overflow) << r.cut;
   if (bits & (u32)(sign_bit(format) - 1)) return bits;
   return r.negative_zero ? (u32)sign_bit(format) : 0;
 }
@@ -533,15 +545,15 @@ HERE void add_any(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums s
 
 // Decodes a multiplicand, line after line, k in the order of the blocks. A FORMAT of 0 stands for any.
 template <u32 FORMAT>
-HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 shift, Factor *to) {
+HERE u32 decoded(const u32 *members, const u8 *from, u32 lines, u32 log_k, u32 any, u32 flush, u32 round_low, u32 own, u32 shift, Factor *to) {
   const u32 format = FORMAT ? FORMAT : any, k = 1u << log_k;
   u32 found = 0, member = members[LANE & (k - 1)];
   at_once<u32, 4>(lines << log_k, [=](u32 i) {
     // The same for all of a lane: k is at most 32.
-    u32 own = LANES == 1 ? members[i & (k - 1)] : member;
-    return (u32)loaded(from, (i >> log_k) << log_k | own, width(format));
+    u32 place = LANES == 1 ? members[i & (k - 1)] : member;
+    return (u32)loaded(from, (i >> log_k) << log_k | place, width(format));
   }, [=, &found](u32 i, u32 bits) {
-    Factor x = factor(bits, format, flush, round_low);
+    Factor x = factor(bits, format, flush, round_low, own);
     found |= x.exponent <= INFINITE_FACTOR;
     x.significand = (int)((u32)x.significand << shift);
     to[(i >> log_k) * (k + 2) + (i & (k - 1))] = x;
@@ -607,9 +619,9 @@ HERE u32 decoded_in_order(const u8 *from, u32 lines, u32 log_k, u32 flush, u32 s
 HERE u32 decoded_any(const Dot &r, const u32 *members, const u8 *from, u32 lines, u32 format, u32 flush, u32 shift, Factor *to) {
   if (r.in_order && format == F16) return decoded_in_order<F16>(from, lines, r.log_k, flush, shift, to);
   if (r.in_order && format == BF16) return decoded_in_order<BF16>(from, lines, r.log_k, flush, shift, to);
-  if (format == F16) return decoded<F16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
-  if (format == BF16) return decoded<BF16>(members, from, lines, r.log_k, format, flush, 0, shift, to);
-  return decoded<0>(members, from, lines, r.log_k, format, flush, r.low_bits_rounded, shift, to);
+  if (format == F16) return decoded<F16>(members, from, lines, r.log_k, format, flush, 0, 0, shift, to);
+  if (format == BF16) return decoded<BF16>(members, from, lines, r.log_k, format, flush, 0, 0, shift, to);
+  return decoded<0>(members, from, lines, r.log_k, format, flush, r.low_bits_rounded, r.own_exponents, shift, to);
 }
 
 // Of lines that follow each other. k is even.
@@ -708,6 +720,99 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
 }
 
 APART void all_dot_products(const u32 *words, const u32 *code, u8 *work) { TWICE(dot_products(words, code, work)); }
+
+// Products of scaled blocks: as truncated sums, all terms and C at once. A term is the exact sum of a group of
+// products times the significands of its two scales; it counts with the exponent of these, and, where it is not
+// aligned by them alone, with that of its largest product. Words; behind them, in a table, the address of the
+// first scale of each row of A and of each column of B:
+struct ScaledDot {
+  u32 m, n, k, a, b, c, d, a_format, b_format, apart, scales, with_fraction, group, by_scales, fraction, zero_exponent, rounding, nan, table;
+};
+
+struct Scale { u32 significand; int exponent; u32 is_nan; };   // value = significand / 8 * 2^exponent
+
+HERE Scale scale_of(u32 bits, u32 with_fraction) {
+  Scale s = {8, (int)bits - 127, bits == 255};   // ue8m0
+  if (with_fraction) {   // ue4m3: the highest bit is padding
+    u32 field = bits >> 3 & 15;
+    s.significand = (field ? 8 : 0) | (bits & 7);
+    s.exponent = (int)(field ? field : 1) - 7;
+    s.is_nan = (bits & 127) == 127;
+  }
+  return s;
+}
+
+HERE u32 narrow_at(const u8 *at, u32 index, u32 bits) { return bits == 8 ? at[index] : at[index / 2] >> 4 * (index & 1) & 15; }
+
+struct Term { i64 significand; int exponent, counts; };   // value = significand * 2^exponent
+
+// One term, from its first k on; its bits of `special`: 1 a NaN, 2 and 4 an infinity above and below.
+HERE Term scaled_term(const ScaledDot &r, const u8 *a, const u8 *b, Scale x, Scale y, u32 first, u32 *special) {
+  u32 significand = x.significand * y.significand;
+  Term t = {0, 0, (int)r.zero_exponent};
+  int lowest = 0, highest = 0;
+  u32 some = 0;
+  for (u32 k = first; k < r.k && k < first + r.group; k++) {
+    Factor u = narrow_factor(narrow_at(a, k, width(r.a_format)), r.a_format, 0, 1);
+    Factor v = narrow_factor(narrow_at(b, k, width(r.b_format)), r.b_format, 0, 1);
+    u32 infinite = u.exponent == INFINITE_FACTOR || v.exponent == INFINITE_FACTOR, none = !u.significand || !v.significand;
+    if (u.exponent == NAN_FACTOR || v.exponent == NAN_FACTOR || (infinite && (none || !significand))) *special |= 1;
+    else if (infinite) *special |= (u.significand < 0) == (v.significand < 0) ? 2 : 4;
+    else if (!none) {
+      // Elements have 3 bits of a fraction at most.
+      i64 p = (i64)(u.significand / 128) * (v.significand / 128);
+      int e = u.exponent + v.exponent;
+      if (!some || e > highest) highest = e;
+      if (!some) lowest = e;
+      if (e < lowest) t.significand *= 1ll << (lowest - e), lowest = e;
+      t.significand += p * (1ll << (e - lowest));
+      some = 1;
+    }
+  }
+  if (x.is_nan || y.is_nan) *special |= 1;
+  if (some && significand) t.counts = x.exponent + y.exponent + (r.by_scales ? 0 : highest);
+  t.significand *= significand;
+  t.exponent = lowest - 6 + x.exponent + y.exponent - 6;   // below the points of elements, and of scales
+  return t;
+}
+
+// A term on a grid whose unit is 2^unit, truncated.
+HERE i64 on_grid(i64 significand, int exponent, int unit) {
+  i64 magnitude = significand < 0 ? -significand : significand;
+  int up = exponent - unit;
+  if (!magnitude) return 0;
+  magnitude = up >= 0 ? magnitude << up : aligned((u64)magnitude, (u32)-up);
+  return significand < 0 ? -magnitude : magnitude;
+}
+
+APART void scaled_products(const u32 *words, const u32 *code, u8 *work) {
+  const ScaledDot &r = *(const ScaledDot *)words;
+  EACH(i, r.m * r.n) {
+    u32 row = i / r.n, column = i % r.n, line = r.apart ? i : column, special = 0;
+    const u8 *a = work + r.a + row * r.k * width(r.a_format) / 8, *b = work + r.b + line * r.k * width(r.b_format) / 8;
+    const u8 *of_a = work + code[r.table + row], *of_b = work + code[r.table + r.m + column];
+    Number<u32> c = number((u32)loaded(work + r.c, i, 32), F32);
+    int largest = c.significand ? c.exponent + (int)fraction_bits(F32) : (int)r.zero_exponent;
+    i64 sum = 0;
+    if (c.kind == NOT_A_NUMBER) special = 1;
+    if (c.kind == INFINITE) special = c.negative ? 4 : 2;
+    for (u32 pass = 0; pass < 2; pass++) {   // what is largest is known before anything is truncated
+      int unit = largest - (int)r.fraction;
+      if (pass) sum = on_grid(c.negative ? -(i64)c.significand : c.significand, c.exponent, unit);
+      for (u32 k = 0; k < r.k; k += r.group) {
+        u32 block = k * r.scales / r.k;
+        Term t = scaled_term(r, a, b, scale_of(of_a[block], r.with_fraction), scale_of(of_b[block], r.with_fraction), k, &special);
+        if (pass) sum += on_grid(t.significand, t.exponent, unit);
+        else if (t.counts > largest) largest = t.counts;
+      }
+      if (special) break;
+    }
+    u32 d = sum_rounded(sum, largest - (int)r.fraction, F32, r.rounding, TO_INFINITY);
+    if (!(d & 0x7fffffff)) d = 0;
+    if (special) d = special == 2 ? (u32)infinity(F32) : special == 4 ? (u32)(infinity(F32) | sign_bit(F32)) : r.nan;
+    stored(work + r.d, i, 32, d);
+  }
+}
 
 // The other products. Their words: m, n, k, addresses of A, B, C and D, and what the type needs.
 
@@ -852,19 +957,23 @@ HERE void choose(const u32 *words, const u32 *code, u8 *work) {
   }
 }
 
-// Moves: a unit in bytes, a count, and pairs of addresses.
+// Moves: a unit in bytes, a count, where the first addresses lie, and a table of pairs of those behind them.
 
 template <typename T>
-HERE void moved(const u32 *pairs, u32 count, u8 *work) {
-  at_once<T, 4>(count, [=](u32 i) { return *(const T *)(work + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(work + pairs[2 * i + 1]) = x; });
+HERE void moved(const u32 *pairs, u32 count, const u8 *from, u8 *to) {
+  at_once<T, 4>(count, [=](u32 i) { return *(const T *)(from + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(to + pairs[2 * i + 1]) = x; });
 }
 
-HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
-  if (unit == 16) moved<Sixteen>(pairs, count, work);
-  else if (unit == 8) moved<u64>(pairs, count, work);
-  else if (unit == 4) moved<u32>(pairs, count, work);
-  else if (unit == 2) moved<u16>(pairs, count, work);
-  else moved<u8>(pairs, count, work);
+HERE void move_all(const u32 *w, const u32 *code, u8 *work) {
+  u32 unit = w[0], count = w[1];
+  const u32 *pairs = code + w[4];
+  const u8 *from = work + w[2];
+  u8 *to = work + w[3];
+  if (unit == 16) moved<Sixteen>(pairs, count, from, to);
+  else if (unit == 8) moved<u64>(pairs, count, from, to);
+  else if (unit == 4) moved<u32>(pairs, count, from, to);
+  else if (unit == 2) moved<u16>(pairs, count, from, to);
+  else moved<u8>(pairs, count, from, to);
 }
 
 HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
@@ -874,7 +983,7 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w[0], w[1], code + w[2], work)); }
+APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w, code, work)); }
 APART void copy_somewhere(const u32 *w, u8 *work) { TWICE(copy_all(w[0], w[1], w[2], work)); }
 
 // Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their
@@ -1120,7 +1229,7 @@ APART void together(const u32 *w, const u32 *code, u8 *work) {
   }
 }
 
-enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE, LANES_ALONE, LANES_TOGETHER };
+enum { END, MOVE, COPY, WIDEN, FILL, DOT, SCALAR_DOT, DOUBLES, INTEGERS, ELEMENTWISE, PACK, BRANCH, JUMP, LOOP, NEXT, CHOOSE, LANES_ALONE, LANES_TOGETHER, SCALED_DOT };
 
 // Each instruction is its number, how many words it has in all, and its words.
 HERE void execute(const u32 *code, u8 *work) {
@@ -1145,6 +1254,7 @@ HERE void execute(const u32 *code, u8 *work) {
         break;
       case DOT: all_dot_products(w, code, work); break;
       case SCALAR_DOT: scalar_products(w, work); break;
+      case SCALED_DOT: scaled_products(w, code, work); break;
       case DOUBLES: double_products(w, work); break;
       case INTEGERS: integer_products(w, work); break;
       case ELEMENTWISE: elementwise(w, work); break;

@@ -11,20 +11,22 @@ from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.forms import LANES, Form
-from oracle.isa.lookup import FORMS, figures_of
+from oracle.isa.forms import LANES, WARPGROUP, Form
+from oracle.isa.lookup import FORMS, figures_of, form_of
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, row_of
 from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.program import Program
-from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
+from oracle.program.steps import Barrier, Copy, Op, Step, plain_load, plain_store, product_of
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.protocol import Images
 from runners.reference.encoding import Encoded, encode
 from runners.reference.memory import matrix_bytes
 
 IMAGES = 64  # images of each product
-_TARGET = "sm_90"
-"""Whose figures the set has, on whatever device: they are only numbers to the interpreter."""
+_TARGET, _NARROW = "sm_90", "sm_120a"
+"""Whose figures the set has, on whatever device, for they are only numbers to the interpreter; the
+second those of narrow floats and scaled blocks."""
 _ONE = 0x3C00  # exponent of 1 in f16: every second image has small numbers, the others any bits
 _SPECIAL = 0x7FF0
 """Exponent of infinities and NaN in f64, and in all shorter formats of 16 bits and more."""
@@ -64,10 +66,10 @@ Compare = Callable[[Encoded, Images, Images], Compared]
 def check(compare: Compare) -> int:
     """Try an interpreter; return how many images it was tried on, or raise InfrastructureError."""
     count = 0
-    for name, program in _programs():
-        encoded = encode(program, model_for(_TARGET))
+    for name, target, program in _programs():
+        encoded = encode(program, model_for(target))
         before = _images(program)
-        after = execute(program, before, target=_TARGET).images
+        after = execute(program, before, target=target).images
         found = compare(encoded, before, after)
         after[_CHANGED, program.offset("d")] ^= 1
         changed = compare(encoded, before, after)
@@ -81,17 +83,23 @@ def check(compare: Compare) -> int:
     return count
 
 
-def _programs() -> Iterator[tuple[str, Program]]:
-    """Iterate over code of lanes, and products of each kind of types, operation and rounding."""
-    yield "code of lanes", _lanes()
-    model, kinds = model_for(_TARGET), set()
+def _programs() -> Iterator[tuple[str, str, Program]]:
+    """Iterate over code of lanes, and products of each kind, each with a target."""
+    yield "code of lanes", _TARGET, _lanes()
+    model, found = model_for(_TARGET), dict[tuple[object, ...], Form]()
     for form in FORMS:
-        if not form.is_product or not model.judges(form):
+        if not form.is_product or (form.a_type.is_float and form.satfinite):
             continue
-        kind = figures_of(form), form.types, form.op, form.rounding, form.satfinite
-        if kind not in kinds and not (form.a_type.is_float and form.satfinite):
-            kinds.add(kind)
-            yield form.opcode, _program(form)
+        if form.kind:  # of its many types those that have least bits
+            scales = form.scales, form.texts["stype"]
+            found[figures_of(form), form.kind, scales, form.d_type.name] = form
+        elif model.judges(form):
+            kind = figures_of(form), form.types, form.op, form.rounding, form.satfinite
+            found.setdefault(kind, form)
+    for form in found.values():
+        yield form.opcode, _NARROW if form.kind else _TARGET, _program(form)
+    form = form_of("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3")
+    yield form.opcode, "sm_90a", _group(form)
 
 
 def _program(form: Form) -> Program:
@@ -116,6 +124,32 @@ def _program(form: Form) -> Program:
         steps.append(step)
         buffers.append(Buffer(name=use.field, space="global", size=size))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def _group(form: Form) -> Program:
+    """Return loads of A and D, a copy of B, their product by a warpgroup, and a store of D."""
+    access: dict[str, Any] = {"count": 4, "lanes": THREADS}
+    tile = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
+    fence, commit, wait, proxy = (
+        WarpgroupSync(kind=kind) for kind in ("fence", "commit_group", "wait_group", "proxy_fence")
+    )
+    size = tile.stride  # of eight columns of 32 bytes
+    return Program(
+        buffers=(
+            *(Buffer(name=name, space="global", size=4 * 4 * THREADS) for name in "acd"),
+            Buffer(name="b", space="global", size=size),
+            Buffer(name="s", space="shared", size=size),
+        ),
+        steps=(
+            *(plain_load(registers=name, place=Place(buffer=name), **access) for name in "ac"),
+            Copy(source=Place(buffer="b"), destination=Place(buffer="s"), size=size),
+            *(proxy, Barrier(), fence),
+            AsyncProduct(form=form, d="c", a="a", b_tile=tile),
+            *(commit, wait),
+            plain_store(registers="c", place=Place(buffer="d"), **access),
+        ),
+        warps=WARPGROUP,
+    )
 
 
 _LANE_INSTRUCTIONS = (

@@ -400,7 +400,8 @@ def _numbers_of(one: Sum) -> tuple[int, ...]:
     Which kind (0 integers, 1 bits and, 2 bits xor, 3 floats, 4 f64); k, of single bits bytes of
     them; run. Then of integers for A and B the sign bit, or 0; of floats for A and B the bits below
     the exponent, those of them that are ignored, the exponent field of the window's least
-    exponent, and the mask of its exponents, then the scale, span and lost bits of the sum, and of
+    exponent, the mask of its exponents and the sign's place above the lowest bit of that field,
+    then the scale, span and lost bits of the sum, and of
     C the bits of its fraction, its bias and its sign bit.
     """
     c = one.rounded
@@ -410,7 +411,10 @@ def _numbers_of(one: Sum) -> tuple[int, ...]:
         signs = ((1 << t.bits - 1) * (t.kind is FormatKind.SIGNED) for t in (one.a, one.b))
         return 0, one.depth, one.run, *signs
     windows = (
-        (f.shift, f.format.ignored_bits, f.window_field, (1 << f.window_bits) - 1)
+        (
+            *(f.shift, f.format.ignored_bits, f.window_field, (1 << f.window_bits) - 1),
+            f.sign.bit_length() - 1 - f.shift,
+        )
         for f in factor_fields(one)
     )
     kind = 4 if one.a.bits == 64 else 3

@@ -42,6 +42,7 @@ from oracle.program.operands import COUNTS, Buffer, Place
 from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
     Barrier,
+    OneWarp,
     Step,
     accesses_registers,
     accesses_rows,
@@ -51,7 +52,8 @@ from oracle.program.steps import (
     plain_load,
     plain_store,
 )
-from strategies.matrices import Image
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from strategies.matrices import Image, plain_access
 from strategies.programs.builder import GUARD_BYTES
 
 T = TypeVar("T")
@@ -282,6 +284,55 @@ def code_alone(example: Example, *, target: str) -> Iterator[Example]:
         if is_lane_code(event.step):
             inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
             yield alone(event.step, inputs)
+
+
+def of_one_warp(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples of what one warp of a warpgroup does, those first that do more alone.
+
+    The results of what all four do together are loaded, as they are at first.
+    """
+    program = example.program
+    if program.warps == 1:
+        return
+    traced = trace(program, example.image, target=target)
+    made: dict[int, NDArray[Any]] = {}
+    for event in traced.events:
+        if isinstance(event.step, AsyncProduct) and event.result is not None:
+            made.setdefault(id(event.step), event.result)
+    own: dict[int, Buffer] = {}
+    for step in walk(program.steps):
+        if id(step) in made:
+            size = made[id(step)].nbytes // program.warps
+            own[id(step)] = new_buffer((*program.buffers, *own.values()), "gd", size)
+
+    def taken(steps: Steps, warp: int) -> Iterator[Step]:
+        for step in steps:
+            if isinstance(step, OneWarp):
+                yield from step.body if step.warp == warp else ()
+            elif id(step) in own:
+                (result,) = (use for use in step.uses if use.written)
+                yield plain_access(result, Place(buffer=own[id(step)].name))
+            elif accesses_registers(step) and step.lanes > LANES:
+                place, ahead = step.place, warp * step.size // program.warps
+                place = replace(place, offset=place.offset + ahead)
+                yield step.changed(lanes=LANES, place=place)
+            elif not isinstance(step, AsyncProduct | WarpgroupSync):
+                blocks = {name: (*taken(block, warp),) for name, block in step.blocks.items()}
+                yield (
+                    replace(step, is_async=False) if copies_bytes(step) else step.changed(**blocks)
+                )
+
+    alone = [step.warp for step in walk(program.steps) if isinstance(step, OneWarp)]
+    for warp in dict.fromkeys((*alone, *range(program.warps))):
+        steps, buffers = (*taken(program.steps, warp),), (*program.buffers, *own.values())
+        with suppress(UsageError):
+            one = Program(buffers=buffers, steps=steps)
+            image = np.zeros(one.image_bytes, np.uint8)
+            image[: len(example.image)] = example.image
+            for key, buffer in own.items():
+                start, values = one.offset(buffer.name), made[key][LANES * warp :][:LANES]
+                image[start : start + values.nbytes] = values.view(np.uint8).ravel()
+            yield Example(program=one, image=image).tidied()
 
 
 def smaller_code(example: Example) -> Iterator[Example]:

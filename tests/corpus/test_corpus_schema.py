@@ -71,3 +71,8 @@ def test_a_finding_of_schema_2_was_a_suspect_if_it_ran_once(
     assert finding.details == {"runs": runs, "rate": 1.0}
     assert finding.identity.text == f"{kind.failure} | wmma.mma of f16"
     assert finding.key == document["family"]["key"]
+
+
+def test_failures_of_values_share_a_name_and_all_others_have_their_own() -> None:
+    shared = {kind for kind in Kind if kind.failure != kind.value}
+    assert shared == {Kind.DEVIATION, Kind.VIOLATION, Kind.FLAKY}

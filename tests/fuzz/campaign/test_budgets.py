@@ -5,8 +5,9 @@ from command_line import warpfuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.store import Budget, State, parse_duration
+from fuzz.campaign.store import Budget, State
 from fuzz.commands.run import budget_of
+from fuzz.options.declared import parse_duration
 from fuzz.options.testing import Run
 from oracle.errors import UsageError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Case, Identity, Kind, RunnerVerdict, create_corpus, durable
+from corpus import Case, Corpus, Identity, Kind, RunnerVerdict, create_corpus, durable
 from corpus.finding import WRONG_STEP
 from corpus.known import Known
 from fuzz.campaign.campaign import RoundQueue, check_options
@@ -225,30 +226,54 @@ def test_of_what_looks_alike_some_wait_on_the_disk_and_the_others_are_met_again(
     assert triage.unstored == 67
 
 
+def waiting_in(triage: Triage, corpus: Corpus, confirmed: Sequence[bool]) -> list[Bucket]:
+    """Have families wait, some of which were replayed; return their buckets."""
+    buckets = [Bucket.of(Kind.VIOLATION, f"{number}") for number in range(len(confirmed))]
+    for bucket, done in zip(buckets, confirmed, strict=True):
+        case = Case(
+            kind=Kind.VIOLATION, identity=bucket.identity, target="sm_90", ptx_version="8.0",
+            instructions=(f"wmma.mma {bucket.key};",),
+        )  # fmt: skip
+        triage.members[bucket.key] = FamilyState(
+            bucket=bucket, case=case, saved=corpus.add(case, {}), confirmed=done
+        )
+    return buckets
+
+
 @given(confirmed=st.lists(st.booleans(), max_size=6), hands=st.integers(1, 6))
 def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
     confirmed: list[bool], hands: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     corpus = create_corpus(tmp_path_factory.mktemp("found") / "here", generator="test")
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
-    for number, done in enumerate(confirmed):
-        bucket = Bucket.of(Kind.VIOLATION, f"{number}")
-        case = Case(
-            kind=Kind.VIOLATION, identity=bucket.identity, instructions=(f"wmma.mma {number};",),
-            target="sm_90", ptx_version="8.0",
-        )  # fmt: skip
-        triage.members[bucket.key] = FamilyState(
-            bucket=bucket, case=case, saved=corpus.add(case, {}), confirmed=done
-        )
+    waiting_in(triage, corpus, confirmed)
     shrinking = []
     for _ in range(hands):
-        assert triage.untouched is (len(shrinking) < len(confirmed))
+        assert len(triage.waiting_for(ending=False)) == len(confirmed) - len(shrinking)
         if (job := triage.next_job(1.0)) is not None:
             shrinking.append(job.seconds is not None)
     # In turn, beginning with a replay, as long as there are both.
     both = min(2 * min(confirmed.count(False), confirmed.count(True)), hands)
     assert shrinking[:both] == [False, True] * (both // 2) + [False] * (both % 2)
     assert len(shrinking) == min(hands, len(confirmed))
+
+
+@given(tries=st.lists(st.integers(1, 4), max_size=6), hands=st.integers(1, 6))
+def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_before(
+    tries: list[int], hands: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    corpus = create_corpus(tmp_path_factory.mktemp("found") / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
+    buckets = waiting_in(triage, corpus, [False] * len(tries))
+    triage.tries = {one.key: times for one, times in zip(buckets, tries, strict=True)}
+    before = {one.key for one, times in zip(buckets, tries, strict=True) if times > 1}
+    given = [job.bucket.key for _ in range(hands) if (job := triage.next_job(1.0)) is not None]
+    new = [one.key for one in buckets if one.key not in before]
+    assert given[: len(new)] == new[:hands]
+    assert len(given) == min(hands, len(new) + bool(before))
+    while (job := triage.next_job(1.0, ending=True)) is not None:
+        given.append(job.bucket.key)
+    assert sorted(given) == sorted(one.key for one in buckets)
 
 
 @pytest.mark.parametrize("skip", [0, 30])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from value_runs import campaign, entries, replayed, run
 from corpus import Entry, Kind
 from corpus.finding import EXPECTED, INPUT
 from corpus.programs import unpack
+from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.store import Budget
 from fuzz.checks.protocol import Examination, Job
 from fuzz.findings.case import ACTUAL, subject_of
@@ -101,24 +103,32 @@ def test_a_fault_is_found_and_stored_and_gone_without_it(
 def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("fuzz.campaign.campaign._REPLAYS", 0.0)
     monkeypatch.setattr("fuzz.campaign.campaign._GRACE", 600.0)
-    given = []
+    given, left = [], []
     with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
-        late = campaign(ready, tmp_path, cases=10**6, only="wmma*s4*", images=16)
-        late.budget = Budget(seconds=0.5)
-        give = late.pool.give
+        for resumed in (False, True):
+            late = campaign(
+                ready, tmp_path, cases=10**6, only="wmma*s4*", images=16, resumed=resumed
+            )
+            late.budget = Budget(seconds=0.5)
 
-        def giving(job: Job) -> None:
-            if isinstance(job, Examination) and job.seconds is not None:
-                given.append((time.monotonic(), job.seconds))
-            give(job)
+            def giving(
+                job: Job, give: Callable[[Job], None] = late.pool.give, late: Campaign = late
+            ) -> None:
+                if isinstance(job, Examination) and job.seconds is not None:
+                    given.append((time.monotonic() - late._started, job.seconds))
+                give(job)
 
-        monkeypatch.setattr(late.pool, "give", giving)
-        status = late.run()
+            monkeypatch.setattr(late.pool, "give", giving)
+            status = late.run()
+            late._store.close()
+            left.append(len(status.suspects))
+    # What was not replayed by then waits for a resumption, which replays all of it.
+    assert left[0] > left[1] == 0
     assert status.families
-    assert not status.suspects
     assert given
-    assert all(when + seconds < late._started + 600.6 for when, seconds in given)
+    assert all(when + seconds < 600.6 for when, seconds in given)
 
 
 def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:

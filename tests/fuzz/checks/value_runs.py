@@ -85,7 +85,7 @@ class LocalPool(FakePool):
     def places_for_rounds(self) -> int:
         return int(self._job is None and self.workers)
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
         return self.places_for_rounds()
 
     def give(self, job: Job) -> None:

@@ -14,11 +14,12 @@ from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place
-from oracle.program.program import Program
+from oracle.program.program import Program, walk
 from oracle.program.steps import (
     Barrier,
     Copy,
     Loop,
+    OneWarp,
     PlainAccess,
     Step,
     is_lane_code,
@@ -29,6 +30,7 @@ from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, Warpgrou
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Capabilities, Collected, Compiled, Images, Pending, Ran
+from strategies.simplification.examples import Example, of_one_warp
 
 FORM = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
 TILE = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
@@ -73,6 +75,7 @@ def program(*steps: Step) -> Program:
             Buffer(name="g", space="global", size=2048),
             Buffer(name="od", space="global", size=2048),
             Buffer(name="oy", space="global", size=2048),
+            Buffer(name="ow", space="global", size=512),
             Buffer(name="s", space="shared", size=2048),
         ),
         steps=(*loads, fill, PROXY, Barrier(), *steps, COMMIT, WAIT, *stores), warps=4,
@@ -86,11 +89,27 @@ TWINS = program(
     Loop(count=2, body=(SEEN, ADDED, WAIT, MADE, FENCE, product(), product("a"), COMMIT,
                         code("x", "x", "xor.b32", 1))),
 )  # fmt: skip
+CHANGED = program(
+    Loop(count=2, body=(FENCE, product("x"), COMMIT, WAIT, SEEN, ADDED,
+                        code("x", "x", "xor.b32", 1))),
+)  # fmt: skip
+ALONE = program(
+    FENCE, product(),
+    OneWarp(warp=2, body=(
+        plain_load(registers="u", count=4, place=Place(buffer="g")),
+        code("v", "u", "xor.b32", 1), code("w", "v", "xor.b32", 1),
+        plain_store(registers="w", count=4, place=Place(buffer="ow")),
+    )),
+)  # fmt: skip
 READS = program(READ, FENCE, product(), COMMIT, WAIT, READ)
 
 
 def flat(steps: tuple[Step, ...]) -> list[Step]:
-    return [one for step in steps for one in (step, *(step.body if isinstance(step, Loop) else ()))]
+    return [
+        one
+        for step in steps
+        for one in (step, *(step.body if isinstance(step, Loop | OneWarp) else ()))
+    ]
 
 
 def waits_behind(steps: list[Step], which: Callable[[AsyncProduct], bool]) -> bool:
@@ -118,6 +137,18 @@ def sinks_reads(steps: list[Step]) -> bool:
     """What is made of D, computed behind the multiplication that overwrites it."""
     places = [at for at, one in enumerate(steps) if one == READ]
     return any(not isinstance(steps[at + 1], PlainAccess) for at in places[:-1])
+
+
+def takes_a_of_the_next_turn(steps: list[Step]) -> bool:
+    """Code that reads an A is computed behind what changes its registers."""
+    read = {use.bank for one in steps if is_lane_code(one) for use in one.reads}
+    return not read.isdisjoint(one.a for one in steps if isinstance(one, AsyncProduct))
+
+
+def loses_what_was_made(steps: list[Step]) -> bool:
+    """Wrong where code reads what code has made, in programs of one warp as well."""
+    made = [one for one in steps if is_lane_code(one)]
+    return any(one.source == other.destination == "v" for one in made for other in made)
 
 
 def adds_wrong(steps: list[Step]) -> bool:
@@ -165,6 +196,9 @@ class Defective:
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (sinks_reads, READS, "wgmma.mma_async/behind scalar code that reads its d"),
+    (takes_a_of_the_next_turn, CHANGED, "wgmma.mma_async/with a in registers that scalar code "
+     "reads"),
+    (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
     (adds_wrong, TWINS, "add.u32"),
 ])  # fmt: skip
@@ -178,6 +212,20 @@ def test_a_program_is_named_by_what_it_is_right_without(
     assert key_of(found) == named
     if defect in (merges_twins, overwrites_a):
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
+
+
+@pytest.mark.parametrize("program", [ALONE, READS])
+def test_what_one_warp_does_by_itself_is_what_it_does_among_four(program: Program) -> None:
+    image = np.random.default_rng(1).integers(0, 64, program.image_bytes, np.uint8)
+    (whole,) = execute(program, image[None], target="sm_90a").images
+    seen = 0
+    for one in of_one_warp(Example(program=program, image=image), target="sm_90a"):
+        (came,) = execute(one.program, one.image[None], target="sm_90a").images
+        for span in (span for step in walk(one.program.steps) for span in step.bytes_written):
+            here, there = (own.offset(span.buffer) + span.offsets for own in (one.program, program))
+            assert np.array_equal(came[here], whole[there])
+            seen += 1
+    assert seen == (9 if program is ALONE else 8)
 
 
 @pytest.mark.parametrize("wrong", [TWINS, READS])

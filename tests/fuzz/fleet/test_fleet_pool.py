@@ -98,7 +98,7 @@ class Answering(FakePool):
     def places_for_rounds(self) -> int:
         return self.workers - sum(isinstance(job, RoundJob) for job in self._jobs)
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
         return 1 - sum(not isinstance(job, RoundJob) for job in self._jobs)
 
     def give(self, job: Job) -> None:

@@ -49,8 +49,7 @@ def test_a_damaged_byte_is_refused_wherever_it_is(file: Path, data: st.DataObjec
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("count", 10**15), ("count", -1), ("count", 0), ("count", 2**63), ("image_bytes", -8),
-        ("image_bytes", 2**62), ("image_bytes", 0), ("start", -4096), ("start", 2**63 - 1),
+        ("images", b""), ("images", b"0"), ("images", 3), ("expected", b""),
         ("entry", "k(){}"), ("entry", "\x1b]0;x"), ("program", b"["), ("program", b"[" * 100_000),
     ],
 )  # fmt: skip
@@ -66,15 +65,11 @@ def test_what_somebody_made_with_the_hash_that_it_needs_is_checked(
 
 def made_anew(contents: bytes, field: str, value: object) -> bytes:
     """A set with another value in its first row, and the hash of that."""
-    magic, start = contents[: contents.index(b"\n") + 1], contents.index(b"\n") + 41
-    length = int.from_bytes(contents[start - 40 : start - 32], "little")
-    header = msgspec.msgpack.decode(contents[start : start + length])
-    header["rows"][0][field] = value
-    data = msgspec.msgpack.encode(header)
-    rest = (
-        data + bytes(-(start + len(data)) % 4096) + contents[-(-(start + length) // 4096) * 4096 :]
-    )
-    return magic + len(data).to_bytes(8, "little") + hashlib.sha256(rest).digest() + rest
+    start = contents.index(b"\n") + 1
+    stored = msgspec.msgpack.decode(contents[start + 32 :])
+    stored["rows"][0][field] = value
+    data = msgspec.msgpack.encode(stored)
+    return contents[:start] + hashlib.sha256(data).digest() + data
 
 
 @pytest.mark.parametrize("copies", [0, 2])

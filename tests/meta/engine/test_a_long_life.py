@@ -53,7 +53,7 @@ class Rough(FakePool):
     def places_for_rounds(self) -> int:
         return 2 - sum(isinstance(job, RoundJob) for job in self._jobs)
 
-    def places_for_examinations(self, *, everybody: bool) -> int:
+    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
         return 1 - sum(not isinstance(job, RoundJob) for job in self._jobs)
 
     def give(self, job: Job) -> None:

@@ -190,7 +190,7 @@ def _archive(path: Path) -> None:
 def _set(path: Path) -> None:
     """Read a set with the hash that it needs: whoever made it knows how."""
     data = path.read_bytes()
-    start = data.find(b"\n") + 41
+    start = data.find(b"\n") + 33
     digest = hashlib.sha256(data[start:]).digest()
     path.write_bytes(data[: start - 32] + digest + data[start:])
     read_set(path)

@@ -13,12 +13,16 @@ import numpy as np
 import pytest
 from content_programs import BITS, FLOATS, INTEGERS, long, plain, recipe, rows_program
 
+from oracle.isa.forms import Form
+from oracle.isa.lookup import NARROW_FORMS
 from oracle.program.program import Program
+from oracle.program.steps import product_of
 from runners.reference.fresh import fill_bytes
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.contents.expansion import philox
 from strategies.draws import Selection
+from strategies.matrices import buffers_of, single_instruction
 from strategies.rounds import round_batches, selected_forms
 
 HEADER = Path(__file__).parents[3] / "runners" / "reference" / "contents.h"
@@ -124,6 +128,14 @@ def test_all_classes_are_the_same_on_the_device(made: Make, opcode: str, first: 
     images = expand(mix, program, 40, first=first)
     for number, image in enumerate(images):
         assert np.array_equal(image, made(mix, program, first + number)), number
+
+
+@pytest.mark.parametrize("form", NARROW_FORMS[::40], ids=lambda form: form.types)
+def test_narrow_floats_are_the_same_on_the_device(made: Make, form: Form) -> None:
+    steps = single_instruction(product_of(form))
+    program, mix = Program(buffers=buffers_of(steps), steps=steps), recipe(*ValueClass)
+    for number, image in enumerate(expand(mix, program, 20)):
+        assert np.array_equal(image, made(mix, program, number)), number
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])
