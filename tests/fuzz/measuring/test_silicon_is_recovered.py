@@ -10,9 +10,10 @@ from random_chips import ROUNDINGS, random_silicon
 
 from oracle.isa.targets import Module
 from oracle.measuring import inference
-from oracle.measuring.inference import MeasuredFigure, ProbeEvidence, computed, fit, units_of
+from oracle.measuring.inference import MeasuredFigure, ProbeEvidence, computed, fit
 from oracle.measuring.probes import Dots, double_probes, float_probes
 from oracle.measuring.scaled_probes import scaled_probes
+from oracle.measuring.units import units_of
 from oracle.models import NanRule, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
