@@ -317,10 +317,11 @@ def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
         works = any(device.works and not job.is_late(device) for device in devices)
         for found in job.found[told:]:
             told += 1
+            row = finding_row(found)
             if options.json and not options.preflight:
-                emit({"finding": finding_row(found)})
+                emit({"finding": row})
             else:
-                say(f"{found.title}\n  {found.sentence}\n  {found.path}", stderr=apart)
+                say(f"{found.title}\n  {found.sentence}\n  {row['path']}", stderr=apart)
         if works and time.monotonic() - shown >= _LINE_SECONDS:
             shown = time.monotonic()
             for device in devices:
