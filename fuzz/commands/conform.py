@@ -46,7 +46,7 @@ from oracle.given_files import parse_toml, read_named
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
-from oracle.measuring.inference import module_of_all
+from oracle.measuring.units import module_of_all
 from oracle.program.program import locate
 from runners import emission
 from runners.compilers import named_assembler
