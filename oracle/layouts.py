@@ -94,17 +94,15 @@ def met(form: Form, b: NDArray[Any], metadata: NDArray[np.uint32], selector: int
         halves = lines.astype("<u4", copy=False).view("<u2").reshape(depth, n, tiles, 2)
         lines = np.ascontiguousarray(halves.transpose(0, 3, 1, 2)).reshape(2 * depth, n, tiles)
     found = indices(form, metadata, selector)
+    unit = found + 4 * (np.arange(len(found)) // 2)[:, None, None]
     each = 2 if form.a_type.bits == 4 else 1  # rows that an index chooses together
-    result = np.empty((len(found), each, n, *found.shape[1:]), lines.dtype)
-    column = np.arange(n)[:, None, None] * tiles + np.arange(tiles)
-    for unit, (index, targets) in enumerate(zip(found, result, strict=True)):
-        for row, target in enumerate(targets):
-            place = ((index + np.intp(unit // 2 * 4)) * each + row) * (n * tiles) + column
-            lines.take(place, out=target, mode="clip")
-    result = result.reshape(-1, *result.shape[2:])
+    rows = unit[:, None] * each + np.arange(each)[:, None, None]
+    places = (rows * tiles + np.arange(tiles)).reshape(len(found) * each, -1)
+    flat = lines.transpose(1, 0, 2).reshape(n, -1)
+    result: NDArray[Any] = flat.take(places, axis=1, mode="clip")
     if words:
-        result = result[0::2] | result[1::2].astype(np.uint32) << np.uint32(16)
-    return result.reshape(*result.shape[:2], -1).transpose(2, 0, 1)
+        result = result[:, 0::2] | result[:, 1::2].astype(np.uint32) << np.uint32(16)
+    return result.transpose(2, 1, 0)
 
 
 @cache

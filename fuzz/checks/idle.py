@@ -46,7 +46,9 @@ from strategies.contents.device import device_contents
 from strategies.rounds import Batch
 
 _FIRST = {False: 32, True: 1 << 18}
-"""Images of a program's first comparison on the simulated device and on a GPU."""
+"""Images of a program's first comparison on the simulated device and on a GPU, at most."""
+_FIRST_BYTES = 1 << 32
+"""Most bytes of these images: one of a warpgroup has 130 KiB (median of drawn ones, 2026-11-29)."""
 _TAKES = 0.04
 """Seconds that a further comparison should take, by what the one before took: as long as a thread
 of a busy worker may take to start the next (not measured)."""
@@ -253,8 +255,9 @@ class IdleTime:
             return None
         self._count("programs")
         contents = device_contents(batch.recipe, batch.program)
+        first = min(_FIRST[self._is_gpu], max(1, _FIRST_BYTES // encoded.image_bytes))
         return _Deepened(
-            launch=launch, together=_FIRST[self._is_gpu] // _share(batch),
+            launch=launch, together=max(1, first // _share(batch)),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
         )  # fmt: skip
 

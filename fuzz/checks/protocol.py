@@ -37,7 +37,7 @@ is "images", those compared; "differing", those of them that differ; "judged", t
 judged too; "programs"; "programs left out", which the reference cannot do; "failed", images of
 comparisons that did not come to their end; "once", images of which the reference said something
 else the first time; "reference wrong", whose third word is what a program is about; and "wrong on",
-images that the oracle calls wrong, by device and multiprocessor."""
+images that the oracle calls wrong, by device and multiprocessor ("" where that is not known)."""
 FAULTS = "faults"
 """First word of the counters of programs that planted faults touch; the second is the fault."""
 

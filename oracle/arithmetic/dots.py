@@ -158,15 +158,13 @@ def element_values(bits: Array, fmt: Format) -> Array:
 def _met(b: _Operand, rows: Index, scratch: Scratch) -> _Operand:
     """Return the elements of B that each row of A meets, (K / 2, n, m * tiles)."""
     depth, m, tiles = rows.shape
-    n = b.values.shape[1]
-    columns = np.arange(n)[:, None, None] * tiles + np.arange(tiles)
-    made = [scratch.array(f"met {one.dtype}", (depth, n, m, tiles), one.dtype) for one in b[:2]]
-    for k, row in enumerate(rows):
-        places = row * (n * tiles) + columns
-        for elements, out in zip(b[:2], made, strict=True):
-            elements.take(places, out=out[k], mode="clip")
-    values, exponents = (one.reshape(depth, n, -1) for one in made)
-    return b._replace(values=values, exponents=exponents, special=np.tile(b.special, m))
+    places, made = (rows * tiles + np.arange(tiles)).reshape(depth, -1), []
+    for one in b[:2]:
+        lines = one.transpose(1, 0, 2).reshape(one.shape[1], -1)
+        out = scratch.array(f"met {one.dtype}", (len(lines), *places.shape), one.dtype)
+        lines.take(places, axis=1, out=out, mode="clip")
+        made.append(out.transpose(1, 0, 2))
+    return b._replace(values=made[0], exponents=made[1], special=np.tile(b.special, m))
 
 
 def _chain(
@@ -213,9 +211,9 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     if len(tiles):
         plain = scratch.array("plain", c[..., special].shape, working.values)
         # As IEEE 754 adds.
-        np.einsum(
-            "krt,knt->rnt", a.values[:, :, 0, :][..., special], b.values[..., special], out=plain
-        )
+        left = a.values[:, :, 0, :]
+        left = left if left.shape[-1] == 1 else left[..., special]
+        np.einsum("krt,knt->rnt", left, b.values[..., special], out=plain)
         plain += element_values(c[..., special], fmt)
     largest -= fmt.bias
     products = _largest_exponents(a.exponents, b.exponents, scratch)
@@ -415,7 +413,7 @@ def dot_product(
 ) -> Array:  # fmt: skip
     """Return a @ b + c, raw patterns (m, n, tiles): working memory, good until the next call.
 
-    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n).
+    `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n); A of one tile is that of all.
     `keeps_c`: Whether `c` is needed later; if not, it may become the result.
     `rows`: The rows of B that those of a sparse A meet, (k, m, tiles). Then `a` and `c` are
     (m * tiles, 1, k) and (m * tiles, 1, n).

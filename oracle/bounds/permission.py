@@ -100,6 +100,8 @@ def starts(tags: NDArray[np.uint8], name: str) -> NDArray[np.bool_]:
 def without_torn(tags: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return tags of what was moved together, elements that are not whole and in order unknown."""
     whole = tags == EXACT
+    if whole.all():
+        return tags
     for name in FLOATS:
         first = starts(tags, name)
         for byte in range(min(element_size(name), tags.shape[-1])):

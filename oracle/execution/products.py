@@ -116,10 +116,20 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
+    if rows is None and _WIDE * len(c) <= prod(c.shape[1:]):
+        columns = np.empty(c.shape, form.d_type.raw)
+        for tile, out in enumerate(columns):
+            # Each column of B is a tile of its own.
+            left, right, addend = a[tile, None], b[tile].T[..., None], c[tile].T[..., None]
+            out[...] = dot_product(left, right, addend, rule=dot, scratch=scratch)[:, 0]
+        return columns
     d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
     return d.transpose(2, 0, 1)
 
 
+_WIDE = 512
+"""Elements of D for each of few tiles from which on they are computed one by one: loops along so
+few tiles took three times as long (wgmma, 4 images, 2026-11-29)."""
 _CHUNKS_OF_ROWS = 4
 """So many times fewer tiles have B put together by rows: 0.5 to 0.7 of the time (2026-11-23)."""
 Triple = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]

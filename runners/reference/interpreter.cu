@@ -957,19 +957,23 @@ HERE void choose(const u32 *words, const u32 *code, u8 *work) {
   }
 }
 
-// Moves: a unit in bytes, a count, and pairs of addresses.
+// Moves: a unit in bytes, a count, where the first addresses lie, and a table of pairs of those behind them.
 
 template <typename T>
-HERE void moved(const u32 *pairs, u32 count, u8 *work) {
-  at_once<T, 4>(count, [=](u32 i) { return *(const T *)(work + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(work + pairs[2 * i + 1]) = x; });
+HERE void moved(const u32 *pairs, u32 count, const u8 *from, u8 *to) {
+  at_once<T, 4>(count, [=](u32 i) { return *(const T *)(from + pairs[2 * i]); }, [=](u32 i, T x) { *(T *)(to + pairs[2 * i + 1]) = x; });
 }
 
-HERE void move_all(u32 unit, u32 count, const u32 *pairs, u8 *work) {
-  if (unit == 16) moved<Sixteen>(pairs, count, work);
-  else if (unit == 8) moved<u64>(pairs, count, work);
-  else if (unit == 4) moved<u32>(pairs, count, work);
-  else if (unit == 2) moved<u16>(pairs, count, work);
-  else moved<u8>(pairs, count, work);
+HERE void move_all(const u32 *w, const u32 *code, u8 *work) {
+  u32 unit = w[0], count = w[1];
+  const u32 *pairs = code + w[4];
+  const u8 *from = work + w[2];
+  u8 *to = work + w[3];
+  if (unit == 16) moved<Sixteen>(pairs, count, from, to);
+  else if (unit == 8) moved<u64>(pairs, count, from, to);
+  else if (unit == 4) moved<u32>(pairs, count, from, to);
+  else if (unit == 2) moved<u16>(pairs, count, from, to);
+  else moved<u8>(pairs, count, from, to);
 }
 
 HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
@@ -979,7 +983,7 @@ HERE void copy_all(u32 from, u32 to, u32 size, u8 *work) {
   else copied<u8>(work + from, work + to, size);
 }
 
-APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w[0], w[1], code + w[2], work)); }
+APART void move_somewhere(const u32 *w, const u32 *code, u8 *work) { TWICE(move_all(w, code, work)); }
 APART void copy_somewhere(const u32 *w, u8 *work) { TWICE(copy_all(w[0], w[1], w[2], work)); }
 
 // Code of lanes: instructions that each lane takes on a way of its own, on registers of its own. Their

@@ -8,10 +8,11 @@ words, each a constant further on, a fifteenth of the work. contents.h of the ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import FLOATS
 from oracle.errors import UsageError
 from oracle.program.program import Program
-from strategies.contents.expressions import Node, Raw
+from strategies.contents.expressions import Fill, Node, Raw
 from strategies.contents.fills import ValueClass, edges_of
 from strategies.contents.plans import BLOCK, FillPlan, Window, plan_of
 
@@ -250,30 +251,26 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[
     size = len(plan.blocks) * BLOCK
     rows = words.view(np.uint8)[:, :size]
     # Where matrices meet, each is made of the random bits and not of another one.
-    noise = rows.copy() if plan.overlap else rows
+    noise = rows.copy() if any(filling.meets for filling in plan.fillings) else rows
     draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16).astype(np.int64)
-    known: list[dict[tuple[int, int], dict[Node, Any]]] = [{} for _ in parts]
+    known = defaultdict[tuple[int, int, int], dict[Node, Any]](dict)
+    turns: dict[int, list[tuple[Fill, slice]]] = {}
     opened: dict[Window, Raw] = {}
     for filling in plan.fillings:
         filled = random = filling.window.open(rows)
         given = [opened[x] if x in opened else x.open(rows) for x in filling.multiplicands]
-        if plan.overlap:
+        if filling.meets:
             random = filling.window.open(noise)
             filled[...] = random
         else:
             opened[filling.window] = filled
-        for part, numbers in zip(parts, known, strict=True):
-            # Several ways of filling take turns, image by image.
-            fills = filling.fills[part.class_]
-            for number, fill in enumerate(fills):
-                start = part.rows.start + (number - part.turn) % len(fills)
-                some = slice(start, part.rows.stop, len(fills))
-                if start < part.rows.stop and not fill.is_random:
-                    fill.steps(filled.dtype).fill(
-                        filled[some], random[some], draws[some],
-                        numbers.setdefault((number, len(fills)), {}),
-                        [patterns[some] for patterns in given],
-                    )  # fmt: skip
+        if id(filling.fills) not in turns:
+            turns[id(filling.fills)] = [*_turns(filling.fills, parts)]
+        for fill, some in turns[id(filling.fills)]:
+            numbers = known[some.start, some.stop, some.step]
+            fill.steps(filled.dtype).fill(
+                filled[some], random[some], draws[some], numbers, [one[some] for one in given]
+            )
         filling.window.close(rows, filled)
     gaps = gap_words(images.shape[1] // 4)
     for place, some in _neighbours(parts):
@@ -285,6 +282,22 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[
         for run in plan.gaps:
             out = own[:, run].view(np.uint32)
             np.bitwise_xor(gaps[run.start // 4 : run.stop // 4], words[some, -4, None], out=out)
+
+
+def _turns(
+    fills: Mapping[ValueClass, Sequence[Fill]], parts: Sequence[_Part]
+) -> Iterator[tuple[Fill, slice]]:
+    """Iterate over what fills which rows: neighbours alike at once, no rows that stay random."""
+    for own, alike in groupby(parts, key=lambda part: fills[part.class_]):
+        some = [*alike]
+        if len(own) == 1:
+            some = [some[0]._replace(rows=slice(some[0].rows.start, some[-1].rows.stop))]
+        for part in some:
+            # Several ways of filling take turns, image by image.
+            for number, fill in enumerate(own):
+                start = part.rows.start + (number - part.turn) % len(own)
+                if start < part.rows.stop and not fill.is_random:
+                    yield fill, slice(start, part.rows.stop, len(own))
 
 
 def _neighbours(parts: Sequence[_Part]) -> Iterator[tuple[int, slice]]:

@@ -354,7 +354,7 @@ class Window:
             rows[:, self.places[self.last]] = lines.view(np.uint8)[:, self.last]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Filling:
     """What to fill: a matrix, a control word, or the bytes that ldmatrix reads."""
 
@@ -362,6 +362,7 @@ class Filling:
     fills: Mapping[ValueClass, Sequence[Fill]]  # For each class those that take turns
     multiplicands: tuple[Window, ...] = ()  # A and B of the product that a C belongs to
     is_c: bool = False
+    meets: bool = False  # Whether it has bytes of another one, or one twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +375,6 @@ class FillPlan:
     fillings: tuple[Filling, ...]
     """In the order in which they are filled: all C after all A and B, which they are made for.
     Each is made of the random bits of its bytes; where several meet, the last one stays."""
-    overlap: bool  # Whether some of them meet
     blocks: NDArray[np.uint64]  # Of blocks of an image that anything reads; the others are gaps
     read: tuple[slice, ...]  # Runs of bytes of these blocks
     gaps: tuple[slice, ...]  # Runs of the other bytes
@@ -419,12 +419,12 @@ def plan_of(program: Program) -> FillPlan:
     for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0])):
         if bytes_.size:
             fill(8, bytes_, Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE))))
-    covered = np.zeros(program.image_bytes, np.int64)
-    for filling in fillings:
-        np.add.at(covered, filling.window.places, 1)
+    every = [filling.window.places.ravel() for filling in fillings]
+    covered = np.bincount(np.concatenate([*every, np.zeros(0, np.int64)]))
+    for filling, own in zip(fillings, every, strict=True):
+        filling.meets = bool((covered[own] > 1).any())
     return FillPlan(
         fillings=tuple(fillings),
-        overlap=bool((covered > 1).any()),
         blocks=np.flatnonzero(is_read).astype(np.uint64),
         read=_runs(is_read),
         gaps=_runs(~is_read),
