@@ -36,21 +36,22 @@ from strategies.simplification.steps import narrower
 
 MODULE = Module.named("sm_90a", "8.4")
 FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
-KINDS = {(form.types, form.op, form.satfinite, form.has_metadata): form for form in FORMS}
+KINDS = {(form.a_type.bits, form.a_type.is_float, form.has_metadata): form for form in FORMS}
 
 
 def drawn(form: Form, key: int) -> Program:
     return draw_one(programs(Focus(form=form), module=MODULE, forms=FORMS), key)
 
 
-@pytest.mark.parametrize("form", [*KINDS.values()][::3], ids=lambda form: form.opcode)
+@pytest.mark.parametrize("form", KINDS.values(), ids=lambda form: form.opcode)
 def test_a_drawn_program_gives_the_oracles_images(form: Form) -> None:
     strategy = st.tuples(programs(Focus(form=form), module=MODULE, forms=FORMS), recipes())
     program, recipe = draw_one(strategy, 7)
     assert undefined(program, target="sm_90a") == ()
-    images = expand(recipe, program, 3)
+    images = expand(recipe, program, 2)
     expected = execute(program, images, target="sm_90a").images
-    assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
+    one = permitted(program, images[:1], target="sm_90a")
+    assert allowed_bytes(one, expected[:1]).all()
     with SimulatedRunner("sm_90a") as runner:
         compiled = runner.compile(emit(program, module=MODULE))
         ran = runner.run(compiled, images)  # type: ignore[arg-type]
@@ -74,7 +75,7 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
     assert deepest >= 3
 
 
-@pytest.mark.parametrize("form", [form for form in KINDS.values() if form.shape.n > 8][::15])
+@pytest.mark.parametrize("form", [*KINDS.values()][::5])
 def test_products_with_fewer_columns_give_the_oracles_images(form: Form) -> None:
     strategy = st.tuples(programs(Focus(form=form), module=MODULE, forms=FORMS), recipes())
     program, recipe = draw_one(strategy, 7)
