@@ -139,7 +139,7 @@ def test_of_one_more_finding_of_a_cause_the_name_is_enough(tmp_path: Path) -> No
         (family, *_) = begun.run().families
         assert family.saved is not None
         look = Bucket.of(family.case.kind, "what it looks like")
-        for replayed in (frozenset[str](), frozenset({family.bucket.key})):
+        for replayed in (frozenset[Bucket](), frozenset({family.bucket})):
             job = Examination(corpus=tmp_path, id=family.saved.id, bucket=look, replayed=replayed)
             begun.pool.give(job)
             (event,) = begun.pool.poll(0.0)
