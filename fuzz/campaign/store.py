@@ -431,11 +431,11 @@ class Triage:
 
         for member in sorted(self.waiting_for(ending=ending), key=order):
             if member.saved is not None and (shrinking or not member.confirmed):
-                key = self._examined[member.saved.id] = member.bucket.key
+                self._examined[member.saved.id] = member.bucket.key
                 return Examination(
                     corpus=self.corpus.path, id=member.saved.id, bucket=member.bucket,
                     seconds=seconds if member.confirmed else None,
-                    replayed=frozenset(one.bucket.key for one in self.confirmed) - {key},
+                    replayed=frozenset(one.bucket for one in self.confirmed) - {member.bucket},
                 )  # fmt: skip
         return None
 

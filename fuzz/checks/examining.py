@@ -175,7 +175,7 @@ class Examiner:
             found, status = self._shrunk(entry, subject, job.bucket, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
-        is_there = found.bucket.key in job.replayed
+        is_there = found.bucket in job.replayed
         return self._examined(entry, found, status, end, is_there=is_there)
 
     @cached_property
@@ -315,14 +315,17 @@ class Examiner:
                 return code
         culprit = self._culprit(kind, subject)
         told = self._named(evidence, culprit)
-        if told.bucket.key in job.replayed and not in_company(culprit):
+        if told.bucket in job.replayed:
             return told
         # A campaign may end before it comes to making this smaller.
         bare = self._bare(kind, subject, culprit)
         if bare is not subject and conclusion(again := self._repeated(bare, kind)) is kind:
             evidence = replace(evidence, subject=bare, attempts=again)
-        # What is wrong together has its name once nothing else is around it.
-        return evidence if in_company(culprit) else self._named(evidence, culprit)
+        # What is wrong together has its name once nothing else is around it, or if it is there with
+        # another verdict.
+        names = {(one.identity, one.builds) for one in job.replayed}
+        is_new = (told.bucket.identity, told.bucket.builds) not in names
+        return evidence if in_company(culprit) and is_new else self._named(evidence, culprit)
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
         """Return scalar code at which a compiler dies without a word."""

@@ -264,11 +264,12 @@ def bars(*, json: bool, out: Console | None = None) -> Iterator[Progress]:
 
 
 def tracked(
-    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
-) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it."""
+    things: Iterable[T], what: str, *, json: bool, out: Console | None = None,
+    total: int | None = None,
+) -> Iterator[T]:  # fmt: skip
+    """Iterate, with a progress bar where somebody can see it; `total` where they have no length."""
     with bars(json=json, out=out) as progress:
-        yield from progress.track(things, description=what)
+        yield from progress.track(things, total=total, description=what)
 
 
 @contextmanager
