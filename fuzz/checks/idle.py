@@ -47,7 +47,7 @@ from strategies.rounds import Batch
 
 _FIRST = {False: 32, True: 1 << 18}
 """Images of a program's first comparison on the simulated device and on a GPU, at most."""
-_FIRST_BYTES = 1 << 32
+_FIRST_BYTES = 1 << 31
 """Most bytes of these images: one of a warpgroup has 130 KiB (median of drawn ones, 2026-11-29)."""
 _TAKES = 0.04
 """Seconds that a further comparison should take, by what the one before took: as long as a thread
