@@ -7,7 +7,6 @@ Rows of schema 1, which users have, match a family's key and instructions by pat
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import re
@@ -40,8 +39,8 @@ from corpus.finding import (
     wrong_builds,
 )
 from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_corpus, read_entry
-from oracle.errors import InfrastructureError, UsageError
-from oracle.given_files import TOML_BYTES, parse_toml, read_given
+from oracle.errors import UsageError
+from oracle.given_files import TOML_BYTES, parse_toml, read_given, toml_of
 
 SCHEMA = 2  # version of the file that this module writes; it reads 1, too
 PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
@@ -377,15 +376,9 @@ def answer_spans(answers: Answers, identity: str) -> str:
     return "; ".join(spans)
 
 
-def read_answers(folder: Path = FOLDER) -> Answers:
-    """Return the answers of a record."""
-    path = folder / ANSWERS
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Answers)
-    except (OSError, msgspec.DecodeError) as error:
-        raise InfrastructureError(
-            f"{path} cannot be read ({error}); install warpfuzz anew"
-        ) from error
+def read_answers() -> Answers:
+    """Return the answers of the record that ships."""
+    return msgspec.json.decode((FOLDER / ANSWERS).read_bytes(), type=Answers)
 
 
 _VAGUE = ("scalar code", "a predicate", "a branch", "a loop", "branch or loop")
@@ -457,24 +450,11 @@ def mark_known(
             )
         except ValueError:
             raise UsageError(f"{finding.id} has no row, for lack of a compiler or runner") from None
-        added = [f"{name} = {_toml(value)}\n" for name, value in fields.items() if value]
+        added = [f"{name} = {toml_of(value)}\n" for name, value in fields.items() if value]
         whole = before.rstrip() + f"\n\n[[known]]\n{''.join(added)}".encode()
         parse_known(whole, str(path))
         durable.write_output(path, whole)
     return row
-
-
-def _toml(value: object) -> str:
-    """Return a value as TOML 1.0 writes it: texts as JSON does, but for the sign of deletion."""
-    match value:
-        case str():
-            text = value.encode(errors="replace").decode()
-            return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
-        case list():
-            return f"[{', '.join(map(_toml, value))}]"
-        case dict():
-            return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
-    return str(value)
 
 
 def parse_known(data: bytes, name: str) -> Known:

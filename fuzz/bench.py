@@ -23,6 +23,7 @@ from fuzz.campaign.store import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.findings.families import finding_groups
+from fuzz.output import tracked
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
@@ -45,26 +46,21 @@ from strategies.rounds import Batch, ProgramCoverage, campaign_rounds, opcode_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Advance = Callable[[int], None]
-"""Is told that so many more tasks are done."""
 Row = dict[str, Any]
 """What is said of one thing, as JSON has it."""
 
 
 def run_all(
-    work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int, report: Advance
+    work: Callable[[Task], Result], tasks: Sequence[Task], what: str, *, jobs: int, json: bool
 ) -> list[Result]:
     """Do all tasks, so many at the same time; the results come in the order of the tasks.
 
-    `work` is a function of a module, so that another process can find it.
+    `work` is a function of a module, so that another process can find it. A bar shows how far.
     """
     several = min(jobs, len(tasks)) > 1
     with process_pool(min(jobs, len(tasks))) if several else nullcontext() as pool:
-        results = []
-        for result in map(work, tasks) if pool is None else pool.map(work, tasks):
-            results.append(result)
-            report(1)
-    return results
+        results = map(work, tasks) if pool is None else pool.map(work, tasks)
+        return list(tracked(results, what, json=json, total=len(tasks)))
 
 
 # How soon a fault is found
@@ -296,14 +292,15 @@ def median(values: Iterable[float | None]) -> float | None:
 
 
 def measure(
-    plan: BenchPlan, seeds: Sequence[int], *, jobs: int, report: Advance
+    plan: BenchPlan, seeds: Sequence[int], *, jobs: int, json: bool
 ) -> tuple[int, Mapping[tuple[Contents, str], Row]]:
     """Search with every seed; return the images drawn, and how each fault did with each contents.
 
     That is by how many seeds it was "found_in" of how many "seeds", and the medians of the images
     ("cases") and "seconds" until then; None if half of the seeds or more did not see it.
     """
-    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, report=report)
+    tasks = [(plan, seed) for seed in seeds]
+    results = run_all(search, tasks, "searches", jobs=jobs, json=json)
     rows = {}
     for key in ((of, name) for of in plan.columns for name in plan.names):
         found = [seen.get(key) for _, seen in results]
@@ -329,7 +326,7 @@ Drawing = tuple[tuple[Form, ...], str, str, int, int]
 """Forms, target, PTX version, seed and number of programs of one campaign that is only drawn."""
 
 
-def measure_reach(whole: Drawing, *, jobs: int, report: Advance) -> list[Row]:
+def measure_reach(whole: Drawing, *, jobs: int, json: bool) -> list[Row]:
     """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
 
     The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
@@ -342,7 +339,7 @@ def measure_reach(whole: Drawing, *, jobs: int, report: Advance) -> list[Row]:
         for number, at in enumerate(range(0, programs, CAMPAIGN_PROGRAMS))
     ]
     total = ProgramCoverage()
-    for coverage in run_all(_reached_by, campaigns, jobs=jobs, report=report):
+    for coverage in run_all(_reached_by, campaigns, "campaigns", jobs=jobs, json=json):
         total.merge(coverage)
     of_forms, features, classes = (total.counts[of] for of in ("forms", "features", "classes"))
     reached = [

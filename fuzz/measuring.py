@@ -26,13 +26,13 @@ from oracle.measuring.inference import (
     Contradiction,
     Fit,
     MeasuredFigure,
-    MeasuredUnit,
     ProbeEvidence,
     fit,
     multiplied,
 )
 from oracle.measuring.probes import Dots, double_probes, float_probes
 from oracle.measuring.scaled_probes import scaled_probes
+from oracle.measuring.units import MeasuredUnit
 from oracle.models import (
     CompilerRange,
     Confidence,

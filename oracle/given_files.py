@@ -1,4 +1,4 @@
-"""Reads files that a user names, with bounds on size and time."""
+"""Reads files that a user names, with bounds on size and time, and writes values of TOML."""
 
 from __future__ import annotations
 
@@ -38,12 +38,18 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     return data
 
 
-def read_text(path: Path, what: str) -> str:
-    """Return the text of a file that the user named as a `what`, "kernel"; else UsageError."""
+def read_named(path: Path, what: str, *, most: int = TOML_BYTES) -> bytes:
+    """Return a file that the user named as a `what`, "kernel"; UsageError says why it cannot be."""
     try:
-        return read_given(path).decode()
+        return read_given(path, most=most)
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return such a file as text."""
+    try:
+        return read_named(path, what, most=GIVEN_BYTES).decode()
     except UnicodeDecodeError:
         raise UsageError(f"the {what} {path} is no text in UTF-8") from None
 
@@ -58,6 +64,19 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
         raise UsageError(f"{name} is not TOML: it is no text in UTF-8; correct the file") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not TOML: {error!s:.300}; correct the file") from None
+
+
+def toml_of(value: object) -> str:
+    """Return a text, a number, a list or a dictionary as TOML 1.0 writes it, in one line."""
+    match value:
+        case str():
+            text = value.encode(errors="replace").decode().replace("\\", "\\\\").replace('"', '\\"')
+            return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in text) + '"'
+        case list() | tuple():
+            return f"[{', '.join(map(toml_of, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{name} = {toml_of(one)}' for name, one in value.items())} }}"
+    return str(value)
 
 
 def reason_of(error: OSError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from hypothesis.strategies import SearchStrategy, integers, just, lists
 
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available, warpgroup_forms
+from oracle.isa.lookup import FORMS, is_available, notes_of, warpgroup_forms
 from oracle.isa.targets import Module, PtxVersion, parse_target, versions_of
 from oracle.scalar import SCALARS
 
@@ -90,6 +91,7 @@ def has_form(form: Form, target: str, version: str) -> bool:
     return is_available(form, Module.named(target, version))
 
 
+@cache
 def versions_up_to(
     target: str, newest: PtxVersion, *, main: PtxVersion | None = None
 ) -> PtxVersions:
@@ -107,10 +109,16 @@ def versions_up_to(
         )
     at_most = [one for one in known if main is None or one <= main] or known[:1]
 
+    # What has the same notes, or scalar instructions of one version and target, comes together.
+    forms = {notes_of(form): form for form in FORMS}
+    scalars = {(one.version, one.target): one for one in SCALARS.values()}
+    of_forms = Counter(map(notes_of, FORMS))
+    of_scalars = Counter((one.version, one.target) for one in SCALARS.values())
+
     def instructions(version: PtxVersion) -> int:
         module = Module(row, version)
-        scalars = sum(scalar.exists(module) for scalar in SCALARS.values())
-        return scalars + sum(is_available(form, module) for form in FORMS)
+        found = sum(of_scalars[key] for key, one in scalars.items() if one.exists(module))
+        return found + sum(of_forms[key] for key, one in forms.items() if is_available(one, module))
 
     oldest = max(at_most, key=instructions)
     return PtxVersions(every=tuple(map(str, known)), main=str(oldest))

@@ -28,7 +28,13 @@ from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
-from fuzz.compilers.members import COMPILE_SECONDS, BuildMatrix, Member, RunPlace
+from fuzz.compilers.members import (
+    COMPILE_SECONDS,
+    BuildMatrix,
+    Member,
+    RunPlace,
+    architecture_of,
+)
 from fuzz.findings.case import TEXT_CHARACTERS, is_value_finding, made_by
 from fuzz.findings.families import Bucket, form_name
 from fuzz.findings.replay import EXPANSION
@@ -246,7 +252,7 @@ class MatrixExaminer:
         module = KernelModule(
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=()
         )
-        own = self._place.architecture_of(module.target)
+        own = architecture_of(self._place.device, module.target)
         verdicts = verdicts_on(module, wrong, right, architecture=own)
         return BuildRefusal(module=module, verdicts=verdicts, opcodes=finding.instructions)
 
@@ -279,5 +285,5 @@ class MatrixExaminer:
 
     def _said(self, member: Member, ptx: str, seconds: float) -> ToolVerdict:
         self._heartbeat.beat()
-        own = self._place.architecture_of(header(ptx)[0])
+        own = architecture_of(self._place.device, header(ptx)[0])
         return verdict_of(member, ptx, architecture=own, seconds=seconds)

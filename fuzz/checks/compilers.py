@@ -33,6 +33,7 @@ from fuzz.compilers.members import (
     Member,
     MemberRunner,
     RunPlace,
+    architecture_of,
     failed_in,
     fitting,
     given,
@@ -346,7 +347,7 @@ class MatrixRounds(Rounds):
             built.module,
             failed,
             compiled,
-            architecture=self._place.architecture_of(built.module.target),
+            architecture=architecture_of(self._place.device, built.module.target),
         )
         refusal = BuildRefusal(
             module=built.module,

@@ -42,6 +42,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.definedness import undefined
 from runners.emission import emit
+from runners.ledger import ROWS
 from runners.protocol import Failure, Trouble
 from runners.reference.fresh import FreshRan, FreshWork, fresh_runner
 from strategies.contents import expand
@@ -133,7 +134,8 @@ class FreshRounds(ProgramRounds):
         if len(again.wrong):
             device = self._ready.uuid or f"device {self._ready.choice.device}"
             for unit in came.sms[again.wrong].tolist():
-                counts[protocol.REFERENCE, "wrong on", device, str(unit)] += 1
+                known = str(unit) if unit < ROWS else ""
+                counts[protocol.REFERENCE, "wrong on", device, known] += 1
             shown = replace(launch, images=again.images, numbers=came.numbers)
             unseen = came.differing - came.listed
             self._came_out_wrong(shown, came.after, came.sms, again.wrong, unseen)

@@ -37,7 +37,7 @@ is "images", those compared; "differing", those of them that differ; "judged", t
 judged too; "programs"; "programs left out", which the reference cannot do; "failed", images of
 comparisons that did not come to their end; "once", images of which the reference said something
 else the first time; "reference wrong", whose third word is what a program is about; and "wrong on",
-images that the oracle calls wrong, by device and multiprocessor."""
+images that the oracle calls wrong, by device and multiprocessor ("" where that is not known)."""
 FAULTS = "faults"
 """First word of the counters of programs that planted faults touch; the second is the fault."""
 
@@ -248,8 +248,8 @@ class Examination:
     id: str
     bucket: Bucket  # what the finding stands for
     seconds: float | None = None  # for making it and its kernel smaller; None: it is replayed
-    replayed: frozenset[str] = frozenset()
-    """Keys of other families of which a case was replayed: of one more, the name is enough."""
+    replayed: frozenset[Bucket] = frozenset()
+    """Other families of which a case was replayed: of one more, the name is enough."""
 
 
 Job = RoundJob | Examination

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 from corpus.known import load_known
 from fuzz.bench import (
-    CAMPAIGN_PROGRAMS,
-    Advance,
     BenchPlan,
     Contents,
     LinesTask,
@@ -29,7 +25,7 @@ from fuzz.bench import (
 )
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Bench, Faults
-from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, bars, counted, rows_of
+from fuzz.output import Data, Report, ReportColumn, ReportRow, Section, counted, rows_of
 from fuzz.runner import RunnerChoice, cores, version_for
 from runners.faults import Fault
 from strategies.draws import Selection
@@ -74,12 +70,6 @@ def _module(options: Bench) -> tuple[str, str]:
     return target, version_for(options.ptx_version or own, target)
 
 
-@contextmanager
-def _watched(what: str, total: int, *, json: bool) -> Iterator[Advance]:
-    with bars(json=json) as progress:
-        yield partial(progress.advance, progress.add_task(what, total=total))
-
-
 # After how many images
 
 
@@ -97,8 +87,7 @@ def _search(options: Bench) -> bool:
         baseline_limit=min(options.limit, options.baseline_limit),
     )
     seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
-    with _watched("searches", len(seeds), json=options.json) as report:
-        cases, told = measure(plan, seeds, jobs=options.jobs or cores(), report=report)
+    cases, told = measure(plan, seeds, jobs=options.jobs or cores(), json=options.json)
     seconds = round(time.perf_counter() - begun, 3)
     summary = {"cases": cases, "seconds": seconds, **options.picked("seed", "seeds")}
     found = _measurement_report(plan, subjects, told, summary)
@@ -193,8 +182,8 @@ def _search_lines(options: Bench) -> bool:
                 **options.picked("seed", "images"),
             )  # fmt: skip
             tasks |= {} if reason or fault.name in tasks else {fault.name: task}
-    with _watched("campaigns", len(tasks), json=options.json) as report:
-        rows = run_all(lines_of, list(tasks.values()), jobs=options.jobs or cores(), report=report)
+    every, jobs = list(tasks.values()), options.jobs or cores()
+    rows = run_all(lines_of, every, "campaigns", jobs=jobs, json=options.json)
     seen = [row for row in rows if row["found"]]
     seconds = [taken for row in seen for taken in row["seconds"]]
     good = [row["lines"] == 1 and row["named"] for row in rows]
@@ -237,12 +226,8 @@ def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
     forms = selected_forms(Selection(), target=target, version=version)
-    count = -(-options.programs // CAMPAIGN_PROGRAMS)
-    with _watched("campaigns", count, json=options.json) as report:
-        rows = measure_reach(
-            (forms, target, version, options.seed, options.programs),
-            jobs=options.jobs or cores(), report=report,
-        )  # fmt: skip
+    drawing = forms, target, version, options.seed, options.programs
+    rows = measure_reach(drawing, jobs=options.jobs or cores(), json=options.json)
     seconds = round(time.perf_counter() - begun, 3)
     undrawn = [form.opcode for form in undrawn_forms(target, version)]
     gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]

@@ -24,7 +24,7 @@ from corpus.known import named_entry
 from corpus.programs import decode_program
 from corpus.store import MANIFEST
 from fuzz import kinds
-from fuzz.compilers.members import Member, MemberRunner, device_of
+from fuzz.compilers.members import Member, MemberRunner, architecture_of, device_of
 from fuzz.findings.case import ReplayOptions, is_by_hand, is_runnable, replay_options, subject_for
 from fuzz.findings.replay import (
     ModuleProbe,
@@ -41,9 +41,7 @@ from fuzz.options.testing import Bisect
 from fuzz.output import Report, ReportColumn, ReportRow, Section, counted, fetcher, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.lookup import is_available
-from oracle.isa.targets import Module, parse_target, parse_version
-from oracle.program.program import requirements
+from oracle.isa.targets import Module, parse_version
 from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
 from runners.emission import emit
@@ -512,9 +510,7 @@ def _of_program(
     entry: Entry, options: ReplayOptions, ready: OpenRunner, passes: list[Rewriter]
 ) -> Ask:
     device, target = device_of(ready), ready.target
-    architecture = device.architecture(target)
-    if isinstance(architecture, Failure):
-        raise InfrastructureError(f"{architecture}")
+    architecture = architecture_of(device, target)
     fixed = options.ptx_version is not None or is_by_hand(entry)
     subject = cache(lambda version: subject_for(entry, target=target, version=version))
 
@@ -529,19 +525,16 @@ def _of_program(
                 f"{member.toolchain.named} compiles no module with .version {version} and .target "
                 f"{target} for {architecture}; choose another --target"
             )
-        module = Module(parse_target(target), version)
-        for form in requirements(subject(ready.ptx_version).program):
-            if not is_available(form, module):
-                raise CannotBeAskedError(
-                    f"{member.toolchain.named} knows PTX ISA {version} at most, which has no "
-                    f"{form.opcode} for {target}"
-                )
+        try:
+            own = subject(str(version))
+        except UsageError as error:
+            raise CannotBeAskedError(f"{member.toolchain.named}: {error}") from None
         runner: Runner = MemberRunner(device, member)
         if isinstance(member.compiler, FrontEnd):
             # What warpfuzz writes does not count there.
             member.compiler.rewriters = passes
         elif passes:
             runner = RewritingRunner(runner, passes)
-        return probe(runner, subject(str(version)), most), f"{target}, {version}"
+        return probe(runner, own, most), f"{target}, {version}"
 
     return ask

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from markupsafe import escape
+from rich.text import Text
 
 from corpus import Case, Kind, create_corpus
 from corpus.finding import MODULE
@@ -592,4 +592,5 @@ def _detail(item: GateItem) -> Section:
     if entry is not None:
         commands = "\n".join(f"{words}: {command}" for words, command in commands_of(entry))
         text = f"{commands}\n\n{harmless(entry.read(MODULE).decode(errors='replace'))}"
-    return Section(heading=f"{item.standing}: {item.what}", printed=escape(text))
+    shown = Text(text, no_wrap=True, overflow="ignore")
+    return Section(heading=f"{item.standing}: {item.what}", shown=shown)

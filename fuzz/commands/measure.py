@@ -38,7 +38,7 @@ from fuzz.output import (
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, make_here, opened
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module, parse_release, parse_target
-from oracle.measuring.inference import module_of_all, units_of
+from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Confidence, Model, NanRule, model_for
 from oracle.models.files import model_text
 from runners.assemblers.assembler import Assembler

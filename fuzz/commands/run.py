@@ -18,7 +18,6 @@ from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import (
     CampaignStatus,
     check_tested,
-    summary,
     uncompared_words,
     unexplained,
 )
@@ -33,7 +32,7 @@ from fuzz.campaign.store import (
 from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of
 from fuzz.console.metrics import campaign_figures, serving
-from fuzz.console.report import campaign_report, ended_by_signals, watching, write_report
+from fuzz.console.report import campaign_report, ended_by_signals, watching
 from fuzz.findings.case import check_trusted
 from fuzz.findings.families import finding_groups
 from fuzz.fleet.pool import FleetPool, cluster_at
@@ -152,13 +151,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
             # What was found until then is reported all the same.
             failure = error
     status = campaign.status()
-    if options.json:
-        for row in (*status.notes, {"summary": summary(status)}):
-            output.emit(row)
-    else:
-        campaign_report(status, options.corpus).show(output.console())
-    if options.report is not None:
-        write_report(status, options.corpus, options.report)
+    report = campaign_report(status, options.corpus, details=options.report is not None)
+    report.write(**options.picked("json", "report"))
     output.report_expired(known)
     if failure is not None:
         raise failure

@@ -61,6 +61,7 @@ from fuzz.runner import (
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import (
+    SET_BYTES,
     ScreeningSet,
     SetProgram,
     SetScope,
@@ -75,6 +76,7 @@ from fuzz.screening.sets import (
     write_set,
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.given_files import read_named
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.compilers import named_assembler
@@ -317,10 +319,11 @@ def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
         works = any(device.works and not job.is_late(device) for device in devices)
         for found in job.found[told:]:
             told += 1
+            row = finding_row(found)
             if options.json and not options.preflight:
-                emit({"finding": finding_row(found)})
+                emit({"finding": row})
             else:
-                say(f"{found.title}\n  {found.sentence}\n  {found.path}", stderr=apart)
+                say(f"{found.title}\n  {found.sentence}\n  {row['path']}", stderr=apart)
         if works and time.monotonic() - shown >= _LINE_SECONDS:
             shown = time.monotonic()
             for device in devices:
@@ -428,9 +431,6 @@ def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mappi
             continue
         # Its own name stands in what is said of it.
         name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
-        try:
-            files[name] = Path(path).read_bytes()
-        except OSError as error:
-            raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
+        files[name] = read_named(Path(path), option.lstrip("-") or "set", most=SET_BYTES)
         words += [*filter(None, (option,)), f"@{name}"]
     return words, files

@@ -17,7 +17,6 @@ from typing import Protocol, Self, TypeAlias, cast
 import msgspec
 
 from corpus import Case, RunnerVerdict
-from fuzz.kinds import described
 from fuzz.runner import BUILT_IN, OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form
@@ -162,14 +161,7 @@ def with_outcomes(case: Case, outcomes: Mapping[Member, str]) -> Case:
         )
         for member, outcome in outcomes.items()
     ]  # fmt: skip
-    agree = [member for member, outcome in outcomes.items() if outcome == "match"]
-    disagree = [member for member in outcomes if member not in agree]
-    details = {
-        **case.details,
-        "agree with the oracle": described(agree, list(outcomes)),
-        "disagree with the oracle": described(disagree, list(outcomes)),
-    }
-    return msgspec.structs.replace(case, runners=(*others, own), details=details)
+    return msgspec.structs.replace(case, runners=(*others, own))
 
 
 class NoDevice:
@@ -220,6 +212,14 @@ def device_of(opened: OpenRunner) -> Device:
     )
 
 
+def architecture_of(device: Device, target: str) -> str:
+    """Return whose machine code is made of modules of a target; InfrastructureError: none."""
+    architecture = device.architecture(target)
+    if isinstance(architecture, protocol.Failure):
+        raise InfrastructureError(f"{architecture}")
+    return architecture
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunPlace:
     """Where binaries run, and what is compiled for it."""
@@ -232,13 +232,6 @@ class RunPlace:
     drawn: bool = False
     """Whether nobody asked for a version, so that rounds draw it from what members read."""
     groups: str = ""  # as `OpenRunner` has it
-
-    def architecture_of(self, target: str) -> str:
-        """Return whose machine code is made of modules of a target; InfrastructureError: none."""
-        architecture = self.device.architecture(target)
-        if isinstance(architecture, protocol.Failure):
-            raise InfrastructureError(f"{architecture}")
-        return architecture
 
     def check_runs(self, compiled: protocol.Compiled) -> None:
         """Raise UsageError if the device cannot show what a compiler made of a module."""
@@ -265,12 +258,9 @@ def placed(choice: RunnerChoice) -> Iterator[RunPlace]:
             found = stack.enter_context(opened(choice))
             device, target, ptx_version = device_of(found), found.target, found.ptx_version
             groups = found.groups
-        architecture = device.architecture(target)
-        if isinstance(architecture, protocol.Failure):
-            raise InfrastructureError(f"{architecture}")
         yield RunPlace(
-            device=device, opened=found, target=target, ptx_version=ptx_version,
-            architecture=architecture, drawn=choice.ptx_version is None, groups=groups,
+            device=device, opened=found, target=target, ptx_version=ptx_version, groups=groups,
+            architecture=architecture_of(device, target), drawn=choice.ptx_version is None,
         )  # fmt: skip
 
 
@@ -332,7 +322,7 @@ def fitting(members: Sequence[Member], place: RunPlace, *, read_by_all: bool = F
     unread: dict[str, None] = {}
     known: dict[tuple[Member, str], PtxVersion] = {(one, place.target): fit[one] for one in fit}
     if place.groups:
-        own = place.architecture_of(place.groups)
+        own = architecture_of(place.device, place.groups)
         other = replace(place, target=place.groups, architecture=own)
         for member in fit:
             newest = None if member.toolchain.writes_ptx else _newest(member, other)

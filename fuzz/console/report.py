@@ -8,17 +8,14 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from corpus import durable, open_corpus
-from fuzz import warpfuzz_version
+from corpus import open_corpus
 from fuzz.campaign.status import (
     CampaignStatus,
     Event,
@@ -33,6 +30,7 @@ from fuzz.campaign.status import (
     rows_of_causes,
     stage_shares,
     statistics,
+    summary,
     uncompared_words,
 )
 from fuzz.checks.protocol import BY_MEMBER, REFERENCE, CheckWords, Counts, DeviceStatus, Stage
@@ -49,6 +47,7 @@ from fuzz.findings.families import (
 )
 from fuzz.kinds import KINDS
 from fuzz.output import (
+    REPORT_WIDTH,
     Report,
     ReportColumn,
     ReportRow,
@@ -57,15 +56,12 @@ from fuzz.output import (
     counted,
     duration,
     emit,
+    generator,
     harmless,
     is_watched,
-    page,
     plain,
     plot,
-    printed,
-    recording_console,
     rows_of,
-    save,
     shown_table,
     typed,
 )
@@ -220,10 +216,10 @@ def reference_lines(counts: Counts) -> Iterator[Text]:
     for (first, *rest), count in some.items():
         if first in said and (rest or first != "reference wrong"):
             yield plain(said[first].format(counted(count, "image"), *rest), "worst")
-    units = [": multiprocessor ".join(rest) for first, *rest in some if first == "wrong on"]
-    if len(units) == 1:
+    units = [rest for first, *rest in some if first == "wrong on"]
+    if len(units) == 1 and all(units[0]):
         text = "every image that the oracle calls wrong ran on one multiprocessor"
-        yield plain(f"{text}: {units[0]}", "worst")
+        yield plain(f"{text}: {': multiprocessor '.join(units[0])}", "worst")
 
 
 # While it runs
@@ -419,8 +415,12 @@ def _found_rows(families: Iterable[FamilyState]) -> list[ReportRow]:
 # The closing report
 
 
-def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
-    """Return what was compared, what was found, and the command that replays it."""
+def campaign_report(status: CampaignStatus, corpus: Path, *, details: bool = False) -> Report:
+    """Return what was compared, what was found, and the command that replays it.
+
+    With `details` its page also has plots of the campaign over time, the dashboard, a page of each
+    finding, worst first, with links to it, and the machine.
+    """
     undefined = rows_of(
         {"why": words[1], "outcome": words[2], "programs": count}
         for words, count in sorted(status.counts.items())
@@ -435,7 +435,14 @@ def campaign_report(status: CampaignStatus, corpus: Path) -> Report:
         Section(columns=_UNDEFINED, rows=undefined),
         Section(columns=_MEMBERS, rows=members),
     ]
-    return Report(title=_title(status), before=sections, sentences=[*_sentences(status, corpus)])
+    return Report(
+        title=_title(status),
+        before=sections,
+        rows=rows_of(status.notes),
+        sentences=[*_sentences(status, corpus)],
+        summary=summary(status),
+        details=[*_details(status, corpus)] if details else (),
+    )
 
 
 def _title(status: CampaignStatus) -> str:
@@ -509,60 +516,28 @@ def _members(counts: Counts) -> dict[str, dict[str, int]]:
 # The page
 
 
-def write_report(status: CampaignStatus, corpus: Path, path: Path) -> None:
-    """Write the final report as an HTML page, or as an SVG picture of the terminal.
-
-    The page has a table of the findings, worst first, with links to what is known of each, plots of
-    the campaign over time, the machine, and the report. A picture, which cannot be searched, has
-    the report and the first of the findings.
-    """
-    report = campaign_report(status, corpus)
-    shown, recorder = dashboard(status), recording_console()
-    findings = _findings(status.families, corpus, recorder.width)
-    if path.suffix == ".svg":
-        recorder.print(shown, "")
-        report.show(recorder)
-        for _, finding in [*findings][:1]:
-            recorder.print("", finding)
-        save(recorder, path, title=report.title)
-        return
-    found, *others = report.before
+def _details(status: CampaignStatus, corpus: Path) -> Iterator[Section]:
     lines = read_statistics(corpus)
     seconds = [line.seconds for line in lines]
     figures = {"cases a second": "rate", "cases": "cases", "families of findings": "families"}
     plots = [plot(name, seconds, [getattr(line, of) for line in lines])
              for name, of in figures.items() if len(lines) > 1]  # fmt: skip
+    yield Section(heading="Over time", plots=plots)
     events = rows_of(
         dict(zip(("UTC", "what"), event_words(event), strict=True)) for event in status.events
     )
     columns = (ReportColumn("UTC", whole=True), ReportColumn("what"))
-    sections = [
-        replace(found, heading="Findings"),
-        Section(heading="Over time", plots=plots),
-        Section(heading="Nodes and actors that went and came", columns=columns, rows=events),
-        Section(heading="Campaign", printed=_printed(shown)),
-        *others,
-        *(Section(heading=f"Finding {identity}", anchor=identity, printed=_printed(finding))
-          for identity, finding in findings),
-    ]  # fmt: skip
-    machine = f"On {platform.platform()}, with Python {platform.python_version()} and warpfuzz "
-    sentences = [*map(str, report.sentences), f"{machine}{warpfuzz_version()}."]
-    told = [one for one in sections if one.rows or not one.columns]
-    durable.write_output(path, page(report.title, sentences, told))
+    yield Section(heading="Nodes and actors that went and came", columns=columns, rows=events)
+    yield Section(heading="Campaign", shown=dashboard(status))
+    yield from _findings(status.families, corpus)
+    machine = f"{platform.platform()}, Python {platform.python_version()}, {generator()}"
+    yield Section(heading="Machine", shown=plain(machine))
 
 
-def _printed(shown: RenderableType) -> Markup:
-    recorder = recording_console()
-    recorder.print(shown)
-    return printed(recorder)
-
-
-def _findings(
-    families: Iterable[FamilyState], corpus: Path, width: int
-) -> Iterator[tuple[str, RenderableType]]:
-    """Iterate over the stored findings of families, worst first: id, and its page in a width."""
-    shown = [one for group in finding_groups(families) for one in group.members]
-    stored = [family.saved.id for family in shown if family.saved is not None]
+def _findings(families: Iterable[FamilyState], corpus: Path) -> Iterator[Section]:
+    """Iterate over the pages of stored findings of families, worst first."""
+    members = [one for group in finding_groups(families) for one in group.members]
+    stored = [family.saved.id for family in members if family.saved is not None]
     if not stored:
         return
     from fuzz.explain.document import rendered
@@ -571,7 +546,8 @@ def _findings(
     opened = open_corpus(corpus)
     for identity in stored:
         try:
-            yield identity, rendered(page_of(opened.get(identity)), width)
+            shown: RenderableType = rendered(page_of(opened.get(identity)), REPORT_WIDTH)
         except WarpfuzzError as error:
             # One that cannot be shown must not cost the report of the others.
-            yield identity, plain(f"{identity} cannot be shown: {error}", style="bad")
+            shown = plain(f"{identity} cannot be shown: {error}", style="bad")
+        yield Section(heading=f"Finding {identity}", anchor=identity, shown=shown)

@@ -43,6 +43,7 @@ from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.lane_code import Assign, row_of
 from oracle.program.steps import Product, multiplies
+from runners.toolchains import version_order
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
 _ROWS = 16  # differing elements that are listed, and products of a sum
@@ -392,7 +393,7 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
 
     def age(one: Asked) -> tuple[object, ...]:
         span = _SPAN.match(one.version)
-        return (0, *_order(span[1])) if span else (1, one.version)
+        return (0, *version_order(span[1])) if span else (1, one.version)
 
     told = sorted(tuple(asked) or asked_of(finding), key=age)
     texts: dict[str, list[str]] = {}  # by what they do; spans below are of neighbours among these
@@ -439,18 +440,14 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
     if told:
         found = [(one.wrong, span) for one in told for span in _SPAN.findall(one.version)]
     if wrong := [one for bad, one in found if bad]:
-        word = "another answer" if answers else _RIGHT
-        first, last = min(wrong, key=_order), max(wrong, key=_order)
-        before = [one for bad, one in found if not bad and _order(one) < _order(first)]
-        behind = [one for bad, one in found if not bad and _order(one) > _order(last)]
-        oldest = f"{word} in {max(before, key=_order)}" if before else "the oldest that was run"
-        newest = f"{word} in {min(behind, key=_order)}" if behind else "the newest that was run"
+        word, order = "another answer" if answers else _RIGHT, version_order
+        first, last = min(wrong, key=order), max(wrong, key=order)
+        before = [one for bad, one in found if not bad and order(one) < order(first)]
+        behind = [one for bad, one in found if not bad and order(one) > order(last)]
+        oldest = f"{word} in {max(before, key=order)}" if before else "the oldest that was run"
+        newest = f"{word} in {min(behind, key=order)}" if behind else "the newest that was run"
         yield "since", f"{first} ({oldest})"
         yield "until", f"{last} ({newest})"
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 # How to see it, and how it was found

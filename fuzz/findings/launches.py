@@ -11,14 +11,14 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from corpus.finding import explain
 from oracle.errors import UsageError
-from oracle.given_files import parse_toml
+from oracle.given_files import parse_toml, toml_of
 from oracle.isa.legality import without_comments
 from runners.kernels import Kernel, KernelModule, Launch
 from runners.ptx_text import header
@@ -149,17 +149,16 @@ class Setup:
     @property
     def toml(self) -> str:
         """The file that says so."""
-        lines = [
-            f'entry = "{self.entry}"', f"grid = {list(self.grid)}", f"block = {list(self.block)}",
-            f"shared = {self.shared}", "", "[arguments]",
-        ]  # fmt: skip
+        names = ("entry", "grid", "block", "shared")
+        lines = [f"{name} = {toml_of(getattr(self, name))}" for name in names]
+        lines += ["", "[arguments]"]
         for name, value in self.arguments.items():
-            said = f"{value}"
+            said: Any = value
             if isinstance(value, BufferRow):
-                below = "" if value.below is None else f", below = {value.below}"
-                fill = "" if value.fill == "drawn" else f', fill = "{value.fill}"'
-                said = f'{{ bytes = {value.bytes}, type = "{value.type}"{fill}{below} }}'
-            lines.append(f'"{name}" = {said}')
+                said = {"bytes": value.bytes, "type": value.type}
+                said |= {} if value.fill == "drawn" else {"fill": value.fill}
+                said |= {} if value.below is None else {"below": value.below}
+            lines.append(f"{toml_of(name)} = {toml_of(said)}")
         return "\n".join(lines) + "\n"
 
     def module(self, ptx: str) -> KernelModule:

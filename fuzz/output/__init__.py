@@ -48,6 +48,7 @@ THEME = Theme({
     "count": "bold cyan", "worst": "bold red", "bad": "red", "odd": "yellow", "quiet": "dim",
 })  # fmt: skip
 _WIDTH_WITHOUT_TERMINAL = 160
+REPORT_WIDTH = 120  # columns: as wide as a browser shows without scrolling
 _MOST_COLUMNS = 1_000
 """More than a screen has; COLUMNS may say anything, and every line is filled up to there."""
 _MOST_SHOWN = 200_000
@@ -169,11 +170,8 @@ def console(**options: Any) -> _Console:
     return made
 
 
-def recording_console(columns: int = 120, rows: int = 400) -> Console:
-    """Return a console that keeps what is printed, with its colours, whatever the terminal is.
-
-    By itself as wide as a browser shows without scrolling, with room for every family of findings.
-    """
+def recording_console(columns: int = REPORT_WIDTH, rows: int = 400) -> Console:
+    """Return a console that keeps what is printed, with colours; `rows` bound a dashboard alone."""
     return Console(
         record=True, width=columns, height=rows, file=StringIO(), theme=THEME, highlight=False,
         force_terminal=True, color_system="truecolor", no_color=False,
@@ -266,11 +264,12 @@ def bars(*, json: bool, out: Console | None = None) -> Iterator[Progress]:
 
 
 def tracked(
-    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
-) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it."""
+    things: Iterable[T], what: str, *, json: bool, out: Console | None = None,
+    total: int | None = None,
+) -> Iterator[T]:  # fmt: skip
+    """Iterate, with a progress bar where somebody can see it; `total` where they have no length."""
     with bars(json=json, out=out) as progress:
-        yield from progress.track(things, description=what)
+        yield from progress.track(things, total=total, description=what)
 
 
 @contextmanager
@@ -423,14 +422,14 @@ class ReportColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report: a table, and on a page also plots and what a terminal shows."""
+    """A part of a report: a table, and on a page also plots and what is printed behind them."""
 
     heading: str = ""
     columns: Sequence[ReportColumn] = ()
     rows: Sequence[ReportRow] = ()
     anchor: str = ""
     plots: Sequence[Mapping[str, str]] = ()  # of `plot`
-    printed: Markup = Markup()  # noqa: RUF009 - of `printed`, or text that is shown as it is
+    shown: RenderableType | None = None
 
 
 def cell_text(column: ReportColumn, row: ReportRow) -> Text:
@@ -471,7 +470,7 @@ class Report:
     reason: str = ""  # a sentence that says what it rests on
     sentences: Sequence[str | Text] = ()
     before: Sequence[Section] = ()  # tables for people, which stand before the rows
-    details: Sequence[Section] = ()  # that only a page has
+    details: Sequence[Section] = ()  # that only a page or a picture has
     summary: Mapping[str, Any] | None = None  # the last JSON object, without the verdict
     tests: Sequence[Test] = ()  # beside those of the rows
 
@@ -491,12 +490,14 @@ class Report:
         if report is not None and report.suffix == ".svg":
             recorder = recording_console()
             self.show(recorder)
+            for one in self.details:
+                recorder.print("", one.shown or "", crop=False)
             save(recorder, report, title=self.title)
         elif report is not None:
             verdict = [f"{self.verdict}: {self.reason}"] if self.verdict else []
             sentences = [*verdict, *map(str, self.sentences)]
-            shown = page(self.title, sentences, [*self.sections, *self.details])
-            durable.write_output(report, shown)
+            details = [one for one in self.details if one.rows or one.plots or one.shown]
+            durable.write_output(report, page(self.title, sentences, [*self.sections, *details]))
 
     def show(self, out: Console) -> None:
         """Print it for people."""
@@ -571,8 +572,9 @@ def plot(name: str, seconds: Sequence[float], values: Sequence[float]) -> Mappin
     return {"said": said, "points": " ".join(points)}
 
 
-def printed(recorder: Console) -> Markup:
-    """Return console output as HTML, as `Section.printed` has it."""
+def _printed(shown: RenderableType) -> Markup:
+    recorder = recording_console()
+    recorder.print(shown, crop=False)
     text = recorder.export_html(theme=_DARK, inline_styles=True, code_format="{code}")
     return Markup(text.rstrip())
 
@@ -592,6 +594,6 @@ def page(title: str, sentences: Sequence[str], sections: Sequence[Section]) -> b
     template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(source)
     text = template.render(
         title=harmless(title), sentences=[*map(harmless, sentences)], sections=sections,
-        cell=cell_text,
+        cell=cell_text, printed=_printed,
     )  # fmt: skip
     return text.encode(errors="backslashreplace")

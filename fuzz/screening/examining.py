@@ -58,11 +58,6 @@ class ScreenFinding:
         """The line that a person reads of it, and as what it is known."""
         return sentence(self.case) + (f" (known: {self.known.id})" if self.known else "")
 
-    @property
-    def path(self) -> str:
-        """Where it is stored; empty until then."""
-        return "" if self.saved is None else str(self.saved.path)
-
     def keep(self, corpus: Corpus, known: Known) -> None:
         """Store it, or find out as what it is known."""
         self.known = known.match(self.case)

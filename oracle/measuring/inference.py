@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import islice, permutations, product
 from typing import Any
 
@@ -22,114 +22,16 @@ from oracle.arithmetic.conversions import CANONICAL_NAN, is_nan, own_scratch
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import chain
 from oracle.arithmetic.scaled import scaled_product
-from oracle.errors import UsageError
 from oracle.execution.chosen import Scales
 from oracle.execution.execution import multiply
 from oracle.execution.execution import product as product_of
 from oracle.execution.products import parts
 from oracle.isa.forms import FORMATS, Form
-from oracle.isa.lookup import FORMS, figures_of, is_available, warpgroup_forms
-from oracle.isa.targets import VERSIONS, Module, PtxVersion
 from oracle.measuring.probes import Dots
 from oracle.models import DoubleChain, Model, NanRule, ScaledDot, TruncatedDot
-from oracle.models.figures import allowed_of, measured, values_allowed
+from oracle.models.figures import ROUNDINGS, allowed_of, measured, values_allowed
 
 Array = NDArray[Any]
-
-
-_FORMS = tuple(form for form in FORMS if form.is_product)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasuredUnit:
-    """What one set of figures is for: forms of the same types; of registers, of one shape."""
-
-    name: str  # As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"
-    types: str
-    forms: tuple[Form, ...]  # The first is the one that the probes use
-
-    @property
-    def first(self) -> Form:
-        """The form that takes the probes."""
-        return self.forms[0]
-
-    @property
-    def shapes(self) -> tuple[str, ...]:
-        """Names of the shapes for which the figures hold; an empty collection means all shapes."""
-        return () if self.first.opaque or self.first.warps > 1 else (self.first.shape.name,)
-
-    @property
-    def kind(self) -> str:
-        """Return "dot", "scaled", "scalar", "double" or "exact"."""
-        if self.first.is_scaled:
-            return "scaled"
-        if not self.first.a_type.is_float:
-            return "exact"
-        if self.first.groups > 1:
-            return "scalar"
-        return "double" if self.first.a_type.name == "f64" else "dot"
-
-
-def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
-    """Return a target's module in the first version, up to `most`, that has all of its forms."""
-    modules = [
-        module
-        for version in VERSIONS
-        if (most is None or version <= most)
-        and (module := Module.named(target, str(version))).exists
-    ]
-    if not modules:
-        raise UsageError(
-            f"no PTX ISA version up to {most}, the highest that the compiler reads, knows "
-            f"{target}; name a newer compiler, or another --target"
-        )
-    return max(modules, key=lambda module: sum(is_available(form, module) for form in _FORMS))
-
-
-def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a module's multiplications of a pattern "wmma.mma.*bf16*" reach."""
-    # How many products a multiplication of registers adds up at once depends on the shape (measured
-    # on H200, 2026-11-22), so each shape of floats is a unit of its own there.
-    grouped: dict[tuple[str, str], list[Form]] = {}
-    for form in (*_FORMS, *_ends(warpgroup_forms())):
-        if form.opaque and form.satfinite and form.a_type.is_float:
-            continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
-        if is_available(form, module) and fnmatchcase(form.opcode, only):
-            grouped.setdefault(_unit_of(form), []).append(form)
-    if not grouped:
-        raise UsageError(
-            f"no multiplication of {module} fits {only!r}; "
-            "`warpfuzz isa --only '*mma*'` lists those that there are"
-        )
-    return tuple(
-        MeasuredUnit(name=name, types=types, forms=tuple(forms))
-        for (name, types), forms in grouped.items()
-    )
-
-
-def _ends(forms: Sequence[Form]) -> Iterator[Form]:
-    """Return the narrowest and the widest multiplications of a warpgroup of each kind.
-
-    Where D has n columns, each of them is computed alike; a module of all takes minutes to compile.
-    """
-    by_kind: dict[tuple[object, ...], list[Form]] = {}
-    for form in forms:
-        if form.is_product:
-            kind = form.mnemonic, form.types, form.satfinite
-            by_kind.setdefault(kind, []).append(form)
-    for some in by_kind.values():
-        yield from (some[0], some[-1])
-
-
-def _unit_of(form: Form) -> tuple[str, str]:
-    types = form.types
-    if form.a_type.name == "f64":
-        return f"{types} .{form.rounding or 'rn'}", types
-    words = [f"{figures_of(form)}{f'.{form.op}.popc' if form.op else ''}"]
-    if not form.opaque and form.warps == 1 and form.a_type.is_float:
-        words.append(form.shape.name)
-    words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
-    return " ".join(words), types
 
 
 def multiplied(
@@ -153,10 +55,12 @@ _ZERO_EXPONENTS = range(-165, 46)
 """Exponents of a zero that are tried: from where no result shows it (2^-149 less 16 and 8 bits)."""
 _MOST = 64  # Hypotheses that are kept from stage to stage
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
+_FAR, _HIGH = ("C beside a product",), "C beside a high product"
 _SIGNED = {"sign of zero", "NaN", "infinities and overflow"}
 """Families in which one zero or NaN is not as good as another."""
 _MOST_MOVES = 12  # Figures changed one after the other where not everything is explained yet
 _INVALID = 0xFFF8 << 48
+_FIRST = 512  # Probes that a hypothesis meets first; twice as many take half as long again
 _OF_DOUBLES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("order and fusion",), ("order", "multiply_add")),
     (("subnormals in A",), ("a_subnormals",)),
@@ -226,6 +130,11 @@ class Fit:
         return {name: figure.value for name, figure in self.figures.items()}
 
 
+def _roundings(usual: str) -> Sequence[str]:
+    # Of sums that keep fewer bits than the result has, hardly a probe tells: the usual comes first.
+    return sorted(ROUNDINGS, key=lambda one: one != usual)
+
+
 def scaled_rule_of(types: str, values: Values) -> ScaledDot:
     """Return a unit of scaled blocks with these values."""
     figures: Any = {name: measured(value) for name, value in values.items()}
@@ -275,18 +184,34 @@ class ProbeEvidence:
 
     def part(self, families: Sequence[str]) -> ProbeEvidence:
         """Return the evidence of some families."""
-        chosen = self.dots.of(*families)
+        return self._rows(self.dots.of(*families))
+
+    def _rows(self, chosen: NDArray[np.bool_]) -> ProbeEvidence:
         returned = self.returned[np.tile(chosen, len(self.roundings))]
         return ProbeEvidence(self.types, self.dots.where(chosen), returned, self.roundings)
 
-    def differing(self, values: Values, *, loose: bool = False) -> int:
-        """Return for how many probes a hypothesis is wrong; `loose` takes NaNs, zeros as one."""
-        made, fmt = self.made(values), FORMATS[self.types.split(".")[0]]
-        different = made != self.returned
-        if loose:
-            different &= ~(is_nan(made, fmt) & is_nan(self.returned, fmt))
-            different &= (made | self.returned) & made.dtype.type(fmt.magnitude) != 0
-        return int(np.count_nonzero(different))
+    def differing(self, values: Values, *, loose: bool = False, most: int | None = None) -> int:
+        """Return for how many probes a hypothesis is wrong; `loose` takes NaNs, zeros as one.
+
+        Where it is wrong for more than `most`, some of them are enough: counting ends.
+        """
+        fmt, count = FORMATS[self.types.split(".")[0]], 0
+        for part in self._parts:
+            made, returned = part.made(values), part.returned
+            different = made != returned
+            if loose:
+                different &= ~(is_nan(made, fmt) & is_nan(returned, fmt))
+                different &= (made | returned) & made.dtype.type(fmt.magnitude) != 0
+            count += int(np.count_nonzero(different))
+            if most is not None and count > most:
+                break
+        return count
+
+    @cached_property
+    def _parts(self) -> tuple[ProbeEvidence, ...]:
+        # Some of every family first: most hypotheses are wrong for one of few probes.
+        place = np.arange(len(self.dots)) % max(1, len(self.dots) // _FIRST)
+        return tuple(self._rows(place == 0 if first else place != 0) for first in (True, False))
 
     def nans(self) -> list[int]:
         """Return the NaNs that the device returned, the most frequent first."""
@@ -321,6 +246,7 @@ class _Search:
 
     def __init__(self, evidence: ProbeEvidence) -> None:
         self.evidence = evidence
+        self.unexplained = 0  # Probes of the families of the last stage
         self.every = self.values()  # Every value that each figure can have
 
     def values(self) -> dict[str, Sequence[Any]]:
@@ -402,42 +328,45 @@ class _Search:
             return beam
         loose = _SIGNED.isdisjoint(families)
         counts: dict[tuple[Any, ...], int] = {}
+        least = len(part.returned)
         for before in beam:
             for changed in change(before):
                 values = self.consistent({**before, **changed})
                 key = tuple(values.items())
                 if key not in counts:
-                    counts[key] = part.differing(values, loose=loose)
-        least = min(counts.values())
+                    counts[key] = part.differing(values, loose=loose, most=least)
+                    least = min(least, counts[key])
         kept = [dict(key) for key, count in counts.items() if count == least]
         if len(kept) > 1:  # one of those that no probe of any family tells apart
             kept = [*{self.evidence.made(one).tobytes(): one for one in kept[::-1]}.values()][::-1]
         return kept[:_MOST]
 
     def best(self, beam: Sequence[Values]) -> tuple[dict[str, Any], int]:
-        counts = [self.evidence.differing(values) for values in beam]
-        return dict(beam[int(np.argmin(counts))]), min(counts)
+        best, least = beam[0], len(self.evidence.returned) + 1
+        for values in beam:
+            if (count := self.evidence.differing(values, most=least - 1)) < least:
+                best, least = values, count
+        return dict(best), least
 
     def findings(self, best: dict[str, Any]) -> dict[str, MeasuredFigure]:
         found = {}
         for name, value in best.items():
             own = self.evidence.part(_ZEROS) if name == "zero_exponent" else self.evidence
-            others, refuting = [], []
+            others, least = [], 0
             for other in self.every.get(name, ()):
                 made = self.consistent({**best, name: other})
                 is_same = made == best or made.get("interleaved", 0) >= made.get("block", 1)
                 if other == value or is_same:
                     continue
-                count = own.differing(made)
+                # Of zeros, their own probes count where any refutes.
+                count = own.differing(made, most=least or None)
                 if not count and own is not self.evidence:
-                    count = self.evidence.differing(made)
+                    count = self.evidence.differing(made, most=least or None)
                 if count:
-                    refuting.append(count)
+                    least = min(count, least or count)
                 else:
                     others.append(other)
-            found[name] = MeasuredFigure(
-                value=value, others=tuple(others), refuting=min(refuting, default=0)
-            )
+            found[name] = MeasuredFigure(value=value, others=tuple(others), refuting=least)
         return found
 
 
@@ -447,7 +376,9 @@ class _Floats(_Search):
     def __init__(self, evidence: ProbeEvidence) -> None:
         self.depth = evidence.dots.a.shape[1]
         self.d_type, multiplicand, _, c_type = evidence.types.split(".")
-        self.multiplicand = FORMATS[multiplicand]
+        multiplied = FORMATS[multiplicand]
+        self.is_small = multiplied.bits == 8
+        self.has_low_bits = multiplied.ignored_bits and not self.is_small
         self.halves = self.d_type == c_type == "f16"
         super().__init__(evidence)
 
@@ -460,13 +391,14 @@ class _Floats(_Search):
         made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
         made["interleaved"] = tuple(range(self.depth // 2 + 1))
         made["zero_exponent"] = tuple(_ZERO_EXPONENTS)
+        made["rounding"] = _roundings("rn" if self.halves else "rz")
         for name in ("sums", "subnormal_exponent", "sum_bits"):
             made[name] = (None, *made[name])
-        if self.multiplicand.bits > 8:
+        if not self.is_small:
             del made["subnormal_exponent"], made["sum_bits"]
         if not self.halves:
             made["accumulator"] = ("f32",)
-        if not self.multiplicand.ignored_bits:
+        if not self.has_low_bits:
             del made["low_bits"]
         return made
 
@@ -479,9 +411,9 @@ class _Floats(_Search):
             "nan": (*self.evidence.nans(), CANONICAL_NAN[self.d_type])[0],
             **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
         }  # fmt: skip
-        if self.multiplicand.ignored_bits:
+        if self.has_low_bits:
             values["low_bits"] = "cut"
-        if self.multiplicand.bits == 8:
+        if self.is_small:
             values |= {"subnormal_exponent": None, "sum_bits": None}
         return values
 
@@ -505,37 +437,49 @@ class _Floats(_Search):
 
     def stages(self) -> Iterator[tuple[tuple[str, ...], Change]]:
         free = self.free
-        yield ("order",), self.structures
+        if self.is_small:  # The order of blocks shows only beside these.
+            yield _FAR, free("accumulator", "addend", "fraction_bits", "rounding", "sum_bits")
+            yield ("order",), self.structures(is_whole=False)
+        if self.unexplained or not self.is_small:
+            yield ("order",), self.structures()
         yield ("alignment",), free("fraction_bits", "rounding")
         yield ("subnormals in A",), free("a_subnormals", "subnormal_exponent")
         yield ("subnormals in B",), free("b_subnormals", "subnormal_exponent")
         yield ("exponents of subnormals",), free("subnormal_exponent")
         yield ("subnormals in D",), free("d_subnormals")
-        yield ("normalisation",), free("product_exponent")
+        yield ("normalisation", _HIGH), free("product_exponent")
         if "low_bits" in self.every:
             yield ("low bits", "rounding"), free("low_bits", "rounding", "addition", "narrowing")
         else:
-            yield ("rounding",), free("rounding", "addition", "narrowing", "sum_bits")
+            yield ("rounding", _HIGH), free("rounding", "addition", "narrowing", "sum_bits")
         yield _ZEROS, free("zero_exponent")
         yield ("subnormals in C",), free("c_subnormals")
         yield ("rounding of subnormals",), free("rounding", "addition")
         yield ("overflow of sums", "overflow of products"), free("overflow", "product_range")
         yield ("sign of zero",), free("zero")
 
-    def structures(self, values: Values) -> Iterator[Values]:
-        """Yield every way to put products into blocks, and C; no two that are the same."""
-        seen = set()
-        for block in self.every["block"]:
-            for run in (0, *(run for run in range(1, block) if block % run == 0)):
-                names = ("sums", "order", "accumulator", "addend")
-                for chosen in product(*(self.every[name] for name in names)):
-                    change = dict(zip(names, chosen, strict=True))
-                    change |= {"block": block, "interleaved": run}
-                    rule = rule_of(self.evidence.types, self.consistent({**values, **change}))
-                    key = (rule.blocks(self.depth), rule.sums is None, *chosen[2:])
-                    if key not in seen:
-                        seen.add(key)
-                        yield change
+    def structures(self, *, is_whole: bool = True) -> Change:
+        """Return every way to put products into blocks, and C; no two that are the same.
+
+        Those that are not whole have blocks of neighbours, and C as it is.
+        """
+        names = ("sums", "order", *(("accumulator", "addend") if is_whole else ()))
+
+        def changes(values: Values) -> Iterator[Values]:
+            seen = set()
+            for block in self.every["block"]:
+                runs = (run for run in range(1, block) if block % run == 0)
+                for run in (0, *(runs if is_whole else ())):
+                    for chosen in product(*(self.every[name] for name in names)):
+                        change = dict(zip(names, chosen, strict=True))
+                        change |= {"block": block, "interleaved": run}
+                        rule = rule_of(self.evidence.types, self.consistent({**values, **change}))
+                        key = (rule.blocks(self.depth), rule.sums is None, *chosen[2:])
+                        if key not in seen:
+                            seen.add(key)
+                            yield change
+
+        return changes
 
     def moved(self, best: Values) -> Iterator[Values]:
         yield from super().moved(best)
@@ -561,8 +505,7 @@ class _Scaled(_Search):
         # What has a scale in common can be a term.
         most = self.evidence.dots.a.shape[1] // scales[0].shape[1]
         made["group"] = [1 << bit for bit in range(most.bit_length())]
-        # Of sums with fewer bits than f32 has, hardly a probe tells the rounding: the usual first.
-        made["rounding"] = sorted(made["rounding"], key=lambda one: one != "rz")
+        made["rounding"] = _roundings("rz")
         return made | {"zero_exponent": tuple(_ZERO_EXPONENTS)}
 
     def start(self) -> dict[str, Any]:
@@ -572,7 +515,7 @@ class _Scaled(_Search):
         }  # fmt: skip
 
     def stages(self) -> Iterator[tuple[tuple[str, ...], Change]]:
-        yield ("alignment",), self.free("aligned", "fraction_bits", "rounding")
+        yield (*_FAR, _HIGH), self.free("aligned", "fraction_bits", "rounding")
         yield ("groups",), self.free("group", "fraction_bits")
         yield ("rounding",), self.free("rounding")
         yield _ZEROS, self.free("zero_exponent")

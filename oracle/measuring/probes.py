@@ -24,7 +24,8 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 _SEED, _SEED_OF_DOUBLES = 0x6D65_6173, 0x6636_3434  # Seeds of the random parts of probes
-_SIGNS = (1.0, -1.0)
+SIGNS = (1.0, -1.0)
+FAR = range(45)  # Binades between C and a product
 
 
 def encode(values: Floats, fmt: Format) -> Array:
@@ -151,6 +152,9 @@ class Sheet:
 def float_probes(types: str, depth: int) -> Dots:
     """Return the probes of a unit "f32.f16.f16.f32" of a form with K of `depth`."""
     sheet, rng = Sheet(types, depth), np.random.default_rng(_SEED)
+    if sheet.multiplicand.bits == 8:
+        far_addends(sheet)
+        _order_of_small(sheet, rng)
     _order(sheet)
     _alignment(sheet)
     _normalisation(sheet)
@@ -179,6 +183,35 @@ def _scales(sheet: Sheet) -> list[tuple[int, int, bool]]:
     return both if sheet.multiplicand.bits == 8 else [(30, -2, sheet.addend.name == "f32"), *both]
 
 
+def far_addends(sheet: Sheet) -> None:
+    """Add C and one product, each far below the other: bits kept, and what exponents count.
+
+    Small elements lie within so few binades that C is what is far away: a sum is cut where it
+    differs from the next number, which a term of the other sign shows, however small it is.
+    """
+    long = 1.0 + 2.0**-sheet.a.fraction_bits, 1.0 + 2.0**-sheet.b.fraction_bits
+    nearly = 2.0 - 2.0**-sheet.addend.fraction_bits
+    for one, other in dict.fromkeys(((1.0, 1.0), (1.5, 1.5), (4.0, 2.0), (4.0, 4.0), long)):
+        # Where a product, or a sum, is 2 or more times its exponent's power of two, another
+        # exponent may count, and does in the next block.
+        is_high = np.frexp(one)[0] * np.frexp(other)[0] >= 0.5
+        for place, sign, distance in product((0, sheet.depth - 1), SIGNS, FAR):
+            a, b = sheet.row({place: one}), sheet.row({place: other})
+            for c in (-(2.0**distance), -(2.0**-distance), nearly * 2.0**distance):
+                family = f"C beside a {'high ' if is_high or c > 0 else ''}product"
+                if abs(c) < 2.0 ** (sheet.addend.bias + 1):
+                    sheet.values(family, sign * a, b, sign * c)
+    # A tie of C and 16, and less and less beside it.
+    least, lowest = (1 - fmt.bias - fmt.fraction_bits for fmt in (sheet.a, sheet.b))
+    c = 2.0 ** (5 + sheet.addend.fraction_bits)
+    for exponent, i, sign in product(range(least + lowest, 4), (0, sheet.depth - 2), SIGNS):
+        down = max(least, min(exponent, 1))
+        a = sheet.row({i: 4.0, i + 1: sign * 2.0**down})
+        b = sheet.row({i: 4.0, i + 1: 2.0 ** (exponent - down)})
+        for turned in SIGNS:
+            sheet.values("C beside a product", turned * a, b, turned * c)
+
+
 def _order(sheet: Sheet) -> None:
     """Add large - large at every pair of places, small elsewhere: blocks, their order, and C."""
     k = sheet.depth
@@ -192,6 +225,19 @@ def _order(sheet: Sheet) -> None:
                 rows.append(np.where(np.abs(row) > 2.0**small, -row, row))
         terms = np.array(rows)
         sheet.products("order", terms[:, :k], terms[:, k])
+
+
+def _order_of_small(sheet: Sheet, rng: np.random.Generator) -> None:
+    """Add to a C that is far away, or that some products cancel, products that differ little."""
+    k, count = sheet.depth, 200
+    a, b = (rng.choice([-4.0, -1.5, 0.5, 1.0, 1.5, 3.0], (2 * count, k)) for _ in "ab")
+    far = rng.choice([-1.5, -1.0, 1.0, 1.25], count)
+    far *= 2.0 ** rng.integers(0, min(32, sheet.addend.bias), count)
+    # The first products, or the last, take C away.
+    some = (np.arange(k) < rng.integers(1, k + 1, (count, 1))) ^ (rng.random((count, 1)) < 0.5)
+    cancelled = -np.sum(np.abs(a[count:] * b[count:]) * some, axis=1)
+    a[count:], b[count:] = np.abs(a[count:]), np.abs(b[count:])
+    sheet.values("order", a, b, np.concatenate([far, cancelled]))
 
 
 def _ladder(sheet: Sheet, *, with_c: bool = False) -> Iterator[tuple[int, int]]:
@@ -208,7 +254,7 @@ def _alignment(sheet: Sheet) -> None:
     k = sheet.depth
     for large, _, c_too in _scales(sheet)[:2]:
         rows = []
-        for (i, j), distance, sign in product(_ladder(sheet, with_c=c_too), range(6, 33), _SIGNS):
+        for (i, j), distance, sign in product(_ladder(sheet, with_c=c_too), range(6, 33), SIGNS):
             row = np.full(k + 1, sign * 2.0 ** (large - distance))
             row[i], row[j] = 2.0**large, -(2.0**large)
             rows.append(row)
@@ -229,7 +275,7 @@ def _normalisation(sheet: Sheet) -> None:
 
 def _subnormals(sheet: Sheet) -> None:
     k, d, addend = sheet.depth, sheet.d, sheet.addend
-    for below, sign in product((1, 2, 5), _SIGNS):
+    for below, sign in product((1, 2, 5), SIGNS):
         for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
             tiny, huge = sheet.row({}, sign * 2.0 ** (1 - fmt.bias - below)), 2.0**other.bias
             a, b = (tiny, sheet.row({}, huge)) if name == "A" else (sheet.row({}, huge), tiny)
@@ -237,16 +283,16 @@ def _subnormals(sheet: Sheet) -> None:
     # Results: the least normal number less a little.
     least = 1 - d.bias
     if addend.bias <= d.bias or d.name == "f16":
-        for below, sign in product(range(1, 6), _SIGNS):
+        for below, sign in product(range(1, 6), SIGNS):
             terms = sheet.row({}, -sign * 2.0 ** (least - below - 4))
             sheet.products("subnormals in D", terms, sign * 2.0**least)
     # C alone, so that nothing hides it; and with a sum that is no subnormal.
     least = 1 - addend.bias
     if sheet.is_wide or addend.name == "f16":
-        for below, sign in product((1, 2, 3), _SIGNS):
+        for below, sign in product((1, 2, 3), SIGNS):
             terms = sheet.row({}, sign * 2.0 ** (least + 1 - np.log2(k)))
             sheet.products("subnormals in C", terms, sign * 2.0 ** (least - below))
-    for below, sign in product(range(1, addend.fraction_bits + 1, 3), _SIGNS):
+    for below, sign in product(range(1, addend.fraction_bits + 1, 3), SIGNS):
         sheet.products("subnormals in C", np.zeros(k), sign * 2.0 ** (least - below))
 
 
@@ -329,11 +375,11 @@ def _zeros_at_the_least(sheet: Sheet, rng: np.random.Generator) -> None:
             row = np.zeros(k)
             row[:length] = 2.0 ** (total - steps.astype(np.float64))
             row = rng.permutation(row)
-            for sign in _SIGNS:
+            for sign in SIGNS:
                 sheet.products(family, sign * row, 0.0)
     elif sheet.d.name == "f16":
         # An odd or even multiple of half of D's least number, and a little more or less.
-        for multiple, below, sign in product((1, 2, 3, 4, 5), range(26, 49), _SIGNS):
+        for multiple, below, sign in product((1, 2, 3, 4, 5), range(26, 49), SIGNS):
             a = sheet.row({0: multiple * 2.0**-13, k - 1: sign * 2.0 ** -(below // 2)})
             b = sheet.row({0: 2.0**-12, k - 1: 2.0 ** -(below - below // 2)})
             sheet.values(family, a, b, 0.0)
@@ -371,7 +417,7 @@ def _overflows(sheet: Sheet) -> None:
     largest = (2.0 - 2.0**-fmt.fraction_bits) * 2.0**fmt.bias
     largest_c = (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias
     reach = 2.0 ** (d.bias // 2)
-    for c, sign, count in product((0.0, 1.0, largest_c), _SIGNS, (1, 2, k)):
+    for c, sign, count in product((0.0, 1.0, largest_c), SIGNS, (1, 2, k)):
         for family, x, y, plus in (
             ("overflow of products", largest, largest, c),
             ("overflow of sums", reach, 2.0 ** (d.bias - d.bias // 2), c * sign),
@@ -382,7 +428,7 @@ def _overflows(sheet: Sheet) -> None:
             sheet.values(family, a, b, plus)
     # Just below and above where the largest number of D ends.
     top, ulp = 2.0**d.bias, 2.0 ** (d.bias - d.fraction_bits)
-    for quarters, sign in product(range(-4, 9), _SIGNS):
+    for quarters, sign in product(range(-4, 9), SIGNS):
         little = sign * quarters * ulp / 4 / reach
         a = sheet.row({0: sign * top / reach, 1: sign * (top - ulp) / reach, 2: little})
         sheet.values("overflow of sums", a, sheet.row(dict.fromkeys(range(3), reach)), 0.0)
@@ -408,15 +454,15 @@ def _nans(fmt: Format) -> Array:
 
 def _zero_signs(sheet: Sheet) -> None:
     k, ones = sheet.depth, np.ones(sheet.depth)
-    for c, sign in product((0.0, -0.0), _SIGNS):
+    for c, sign in product((0.0, -0.0), SIGNS):
         sheet.values("sign of zero", np.full(k, sign * 0.0), ones, c)
         sheet.values("sign of zero", sheet.row({0: sign, 1: -sign}), ones, c)
-    for sign in _SIGNS:
+    for sign in SIGNS:
         sheet.values("sign of zero", sheet.row({k - 1: sign}), ones, -sign)
 
 
 def _low_bits(sheet: Sheet, rng: np.random.Generator) -> None:
-    count, ignored = 120, sheet.multiplicand.ignored_bits
+    count, ignored = 120, sheet.multiplicand.ignored_bits if sheet.multiplicand.bits > 8 else 0
     if not ignored:
         return
     shape = count, sheet.depth
@@ -466,7 +512,7 @@ def double_probes(depth: int) -> Dots:
     a = _coarse(rng, count, depth)
     c = rng.choice([-1.0, 1.0], count) * (2.0**53 + 2.0 * rng.integers(0, 64, count))
     sheet.values("ties", a, np.ones(shape), c)
-    for sign in _SIGNS:
+    for sign in SIGNS:
         for name, a1, b1, c1 in (
             ("A", sign * 2.0**-1030, 2.0**1010, 2.0**-22),
             ("B", 2.0**1010, sign * 2.0**-1030, 2.0**-22),

@@ -1,8 +1,4 @@
-"""The probes of a unit of scaled blocks (9.7.14.3): as `float_probes`, with scales beside them.
-
-What is multiplied lies within so few binades that C is what is far away: a sum is cut where it
-differs from the next number, which a term of the other sign shows, however small it is.
-"""
+"""The probes of a unit of scaled blocks (9.7.14.3): as `float_probes`, with scales beside them."""
 
 from __future__ import annotations
 
@@ -12,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import SCALES_OF_ONE
-from oracle.measuring.probes import Array, Dots, Floats, Sheet, encode
+from oracle.measuring.probes import FAR, SIGNS, Array, Dots, Floats, Sheet, encode, far_addends
 
 _SEED = 0x7363_616C  # of random parts
-_FAR = range(45)  # binades between C and a product
-_SIGNS = (1.0, -1.0)
 _SPECIAL = {"ue8m0": (0x00, 0x01, 0xFE, 0xFF), "ue4m3": (0x00, 0x01, 0x07, 0x08, 0x7E, 0x7F)}
 """Scales at the ends: of ue8m0 the least, the largest and NaN; of ue4m3 zero and subnormal ones,
 too (OCP MX 1.0, 5.4.1; PTX ISA 5.2.3)."""
@@ -25,7 +19,7 @@ too (OCP MX 1.0, 5.4.1; PTX ISA 5.2.3)."""
 def scaled_probes(types: str, depth: int, scales: int, scale_type: str) -> Dots:
     """Return the probes of a unit: `depth` is K, of which each of `scales` is for neighbours."""
     sheet, rng = Sheet(types, depth, scale_type, scales), np.random.default_rng(_SEED)
-    _alignment(sheet)
+    far_addends(sheet)
     _groups(sheet)
     _scales(sheet, rng)
     _zeros(sheet)
@@ -34,24 +28,14 @@ def scaled_probes(types: str, depth: int, scales: int, scale_type: str) -> Dots:
     return sheet.dots()
 
 
-def _alignment(sheet: Sheet) -> None:
-    """Add C and one product, each far below the other: bits kept, and what exponents count."""
-    for (one, other), place in product(((1.0, 1.0), (1.5, 1.5), (4.0, 2.0), (4.0, 4.0)),
-                                       (0, sheet.depth - 1)):  # fmt: skip
-        a, b = sheet.row({place: one}), sheet.row({place: other})
-        for sign, distance in product(_SIGNS, _FAR):
-            for c in (-sign * 2.0**distance, -sign * 2.0**-distance):
-                sheet.values("alignment", sign * a, b, c)
-
-
 def _groups(sheet: Sheet) -> None:
     """Add C and two products, each of which is lost alone: whether they are one term."""
     ends = [1 << bit for bit in range(sheet.depth.bit_length() - 1)]
     pairs = [(0, end) for end in ends] + [(end - 1, end) for end in ends]
-    for (i, j), sign, distance in product(dict.fromkeys(pairs), _SIGNS, _FAR):
+    for (i, j), sign, distance in product(dict.fromkeys(pairs), SIGNS, FAR):
         row = sheet.row({i: sign, j: sign})
         sheet.values("groups", row, np.abs(row), -sign * 2.0**distance)
-    for count, distance in product((4, 8, 16, sheet.depth), _FAR):
+    for count, distance in product((4, 8, 16, sheet.depth), FAR):
         row = sheet.row(dict.fromkeys(range(count), 1.0))
         sheet.values("groups", row, row, -(2.0**distance))
 
@@ -84,7 +68,7 @@ def _zeros(sheet: Sheet) -> None:
     """Add C of every size beside products that are zero, and tiny products beside a C of zero."""
     none, ones = np.zeros(sheet.depth), np.ones(sheet.depth)
     exponents = np.arange(-126, 41)
-    for sign, significand in product(_SIGNS, (2.0 - 2.0**-23, 1.0 + 2.0**-23)):
+    for sign, significand in product(SIGNS, (2.0 - 2.0**-23, 1.0 + 2.0**-23)):
         sheet.values("zeros beside C", none, ones, sign * np.ldexp(significand, exponents))
     least = 0 if sheet.scale_type == "ue8m0" else 1
     for down in range(least, SCALES_OF_ONE[sheet.scale_type] + 20, 1):

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+from oracle.given_files import parse_toml, read_named, toml_of
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
@@ -130,14 +130,7 @@ def model_of(target: str, model: Model | str | Path | None) -> Model:
 
 def read_model(path: Path) -> Model:
     """Read a model from a file, TOML or JSON; UsageError says what is wrong with it."""
-    try:
-        data = read_given(path, most=TOML_BYTES)
-    except OSError as error:
-        raise UsageError(
-            f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
-            "`warpfuzz measure --output FILE` writes"
-        ) from None
-    return parse_model(data, str(path))
+    return parse_model(read_named(path, "model"), str(path))
 
 
 def _need(condition: object, where: str, what: str) -> None:
@@ -385,12 +378,9 @@ def model_text(model: Model) -> str:
 
 
 def _written(name: str, value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_written('', one) for one in value)}]"
-    if isinstance(value, int):
-        return hex(value) if name.startswith("nan") else str(value)
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'
+    if isinstance(value, int) and name.startswith("nan"):
+        return hex(value)
+    return toml_of(value)
 
 
 def model_json(model: Model) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import LANES
-from runners.cuda.modules import GrowingMemory, Modules
+from runners.cuda.modules import GrowingMemory, Launcher, Modules
+from runners.kernels import Kernel
 from runners.ledger import ROWS
 from runners.protocol import Images
 from runners.reference.encoding import Encoded
@@ -206,6 +207,7 @@ class _Comparison:
     work: FreshWork
     program: DeviceCode
     most: int  # images of a launch
+    knows_units: bool  # whether the kernel says which multiprocessor ran an image
     differing: int = 0
     listed: list[_Row] = field(default_factory=list)
     sampled: list[_Row] = field(default_factory=list)
@@ -223,18 +225,19 @@ class FreshImages:
         self._buffers = _Buffers(driver), _Buffers(driver)
         self._chunk_bytes = _share(driver, _CHUNK_BYTES)
 
-    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan:
-        """Run a kernel in blocks of so many warps on images, and compare with the reference.
+    def compare(self, key: str, kernel: Kernel, work: FreshWork) -> FreshRan:
+        """Run a kernel on images, and compare with the reference.
 
         Raises LaunchError if the kernel's module is not loaded, pycuda.driver.Error if something
         failed.
         """
         size = work.encoded.image_bytes
-        kernel = self._modules.function(key, entry, "PPI")
+        queued = self._modules.launcher(key, kernel)
         result = _Comparison(
             work=work,
             program=self._reference.program(work.encoded),
             most=min(work.count, max(1, self._chunk_bytes // size)),
+            knows_units=kernel.launch is None,
         )
         contents = self._reference.contents(work.contents)
         for buffers in self._buffers:
@@ -245,7 +248,7 @@ class FreshImages:
             buffers.memory("sms", 4 * result.most)
             buffers.units(result.most)
         begun = time.perf_counter()
-        last = self._launched(kernel, warps, contents, result)
+        last = self._launched(queued, contents, result)
         last.copied.synchronize()
         seconds = time.perf_counter() - begun
         self._look_at(last, result)
@@ -259,7 +262,10 @@ class FreshImages:
         )  # fmt: skip
 
     def _launched(
-        self, kernel: Any, warps: int, contents: DeviceCode, result: _Comparison
+        self,
+        queued: Launcher,
+        contents: DeviceCode,
+        result: _Comparison,
     ) -> _Buffers:
         """Launch after launch, have images made, run and compared; look at all but the last."""
         reference, work, most = self._reference, result.work, result.most
@@ -269,13 +275,12 @@ class FreshImages:
             buffers, count = self._buffers[number % 2], min(most, end - first)
             images, copies, sms = (int(buffers.memory(name, 0)) for name in (*_IMAGES, "sms"))
             reference.fill(contents, first, count, images, copies, self._stream)
-            grid = (-(-count // warps), 1)
-            kernel.prepared_async_call(
-                grid, (LANES * warps, 1, 1), self._stream, copies, sms, count
-            )
+            queued(copies, sms, count, self._stream)
             reference.add(result.program, images, copies, first, count, self._stream, buffers.found)
             self._driver.memcpy_dtoh_async(buffers.head, buffers.found, self._stream)
-            self._driver.memcpy_dtoh_async(buffers.units(count), sms, self._stream)
+            buffers.units(count)[:] = ~np.uint32(0)
+            if result.knows_units:
+                self._driver.memcpy_dtoh_async(buffers.units(count), sms, self._stream)
             buffers.copied.record(self._stream)
             buffers.first, buffers.count = first, count
             if before is not None:

@@ -6,13 +6,21 @@ import contextlib
 import fcntl
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from runners.cuda.libraries import DriverLibrary
 from runners.folders import cache_folder
+from runners.kernels import LANES, Kernel, launches_of, parameters_at
 from runners.protocol import Failure, Trouble, refused
 
+Launcher: TypeAlias = Callable[[int, int, int, Any], None]
+"""Queues a kernel: takes addresses of images and of the numbers of their multiprocessors, how many
+images there are, and a stream."""
 _FOLDER = "machine code"
+_WITHOUT_ASKING = 48 << 10
+"""Dynamic shared memory of a block for which nobody is asked (CUDA C++ Programming Guide, Shared
+Memory of 9.0), in bytes."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -147,3 +155,27 @@ class Modules:
             function.prepare(parameters)
             self._functions[key, entry] = function
         return self._functions[key, entry]
+
+    def launcher(self, key: str, kernel: Kernel) -> Launcher:
+        """Return what queues a kernel; LaunchError if its module is not loaded."""
+        own = kernel.launch
+        parameters = "PPI" if own is None else f"{len(own.parameters)}s"
+        function = self.function(key, kernel.entry, parameters)
+        if own is not None and own.shared_bytes > _WITHOUT_ASKING:
+            asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            function.set_attribute(asked, own.shared_bytes)
+        return partial(_launch, function, kernel)
+
+
+def _launch(function: Any, kernel: Kernel, images: int, sms: int, count: int, stream: Any) -> None:
+    warps = kernel.warps_per_block
+    if kernel.launch is None:
+        grid, block = (-(-count // warps), 1), (LANES * warps, 1, 1)
+        function.prepared_async_call(grid, block, stream, images, sms, count)
+        return
+    for some, one in launches_of(kernel.launch, count, kernel.image_bytes, count):
+        function.prepared_async_call(
+            one.grid, one.block, stream,
+            parameters_at(one, images + some.start * kernel.image_bytes),
+            shared_size=one.shared_bytes,
+        )  # fmt: skip

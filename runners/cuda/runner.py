@@ -273,7 +273,7 @@ class CudaRunner(ClosedAtTheEnd):
         kernel = compiled.module.kernel(entry)
         return self._supervisor.submit(
             f"comparing {kernel.entry} on {work.count} images from {work.first} on",
-            "compare", compiled.key, kernel.entry, kernel.warps_per_block, work,
+            "compare", compiled.key, kernel, work,
             allowance=self.deadline + _REFERENCE_SECONDS, runs=compiled,
         )  # fmt: skip
 

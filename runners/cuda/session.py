@@ -17,8 +17,8 @@ from oracle.errors import InfrastructureError
 from oracle.isa.forms import LANES
 from runners import ledger
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
-from runners.cuda.modules import GrowingMemory, LaunchError, LoadError, Modules
-from runners.kernels import Kernel, ScreeningKernel, launches_of, parameters_at
+from runners.cuda.modules import GrowingMemory, Launcher, LaunchError, LoadError, Modules
+from runners.kernels import Kernel, ScreeningKernel
 from runners.protocol import Failure, Trouble
 from runners.screening import Screened
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 Bytes = NDArray[np.uint8]
 _STREAMS = 3  # one chunk on its way in, one running, one on its way out
-_WITHOUT_ASKING = 48 << 10
-"""Dynamic shared memory of a block for which nobody is asked (CUDA C++ Programming Guide, Shared
-Memory of 9.0), in bytes."""
 SCREENS = 2
 """Screening kernels on their way: one runs, and the next one is queued behind it, so that the
 device goes on while this process compiles."""
@@ -217,18 +214,13 @@ class Session:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
         start, kernel, size = time.perf_counter(), batch.kernel, batch.kernel.image_bytes
         try:
-            own = kernel.launch
-            parameters = "PPI" if own is None else f"{len(own.parameters)}s"
-            function = self.modules.function(batch.key, kernel.entry, parameters)
-            if own is not None and own.shared_bytes > _WITHOUT_ASKING:
-                asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-                function.set_attribute(asked, own.shared_bytes)
+            queued = self.modules.launcher(batch.key, kernel)
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 end = min(first + batch.chunk_images, batch.count)
                 chunk = slice(first * size, end * size)
                 arrays = source[chunk], destination[chunk], sms[4 * first : 4 * end]
-                self._start_chunk(channel, function, batch, end - first, arrays)
+                self._start_chunk(channel, queued, batch, end - first, arrays)
             for channel in self._channels:
                 channel.finish()
         except self._driver.Error as error:
@@ -238,7 +230,7 @@ class Session:
     def _start_chunk(
         self,
         channel: _Channel,
-        function: Any,
+        queued: Launcher,
         batch: RunBatch,
         images: int,
         arrays: tuple[Bytes, Bytes, Bytes],
@@ -260,26 +252,14 @@ class Session:
         images_there = channel.memory("images", image_bytes)
         sms_there = channel.memory("sms", sms_bytes)
         driver.memcpy_htod_async(images_there, source, stream)
-        warps, launch = kernel.warps_per_block, kernel.launch
-        if launch is None:
-            function.prepared_async_call(
-                (-(-images // warps), 1), (LANES * warps, 1, 1), stream, int(images_there),
-                int(sms_there), images,
-            )  # fmt: skip
-        else:
-            for some, one in launches_of(launch, images, kernel.image_bytes, images):
-                address = int(images_there) + some.start * kernel.image_bytes
-                function.prepared_async_call(
-                    one.grid, one.block, stream, parameters_at(one, address),
-                    shared_size=one.shared_bytes,
-                )  # fmt: skip
+        queued(int(images_there), int(sms_there), images, stream)
         driver.memcpy_dtoh_async(destination, images_there, stream)
-        if launch is None:
+        if kernel.launch is None:
             driver.memcpy_dtoh_async(sms, sms_there, stream)
         else:
             sms[:] = 0xFF
 
-    def compare(self, key: str, entry: str, warps: int, work: FreshWork) -> FreshRan | Failure:
+    def compare(self, key: str, kernel: Kernel, work: FreshWork) -> FreshRan | Failure:
         """Run a kernel on images that are made by their numbers; return what differs.
 
         Raises LaunchError if that failed.
@@ -289,7 +269,7 @@ class Session:
                 from runners.cuda.fresh import FreshImages
 
                 self._fresh = FreshImages(self._driver, self.modules)
-            return self._fresh.compare(key, entry, warps, work)
+            return self._fresh.compare(key, kernel, work)
         except self._driver.Error as error:
             raise self._failed(error) from None
         except (LoadError, InfrastructureError) as error:

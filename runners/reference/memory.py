@@ -19,6 +19,7 @@ from oracle.isa.forms import LANES, Format, Matrix
 from oracle.models import Model
 from oracle.program.operands import Fragment, Register, Use
 from oracle.program.program import Program, walk
+from oracle.program.steps import OneWarp, Step
 
 Addresses = NDArray[np.int64]  # where bytes lie in the warp's memory
 
@@ -53,11 +54,17 @@ RELATIONS = {
 }  # fmt: skip
 """Outcomes of a comparison that make it true: 1 less, 2 equal, 4 greater."""
 
+MASK = (1 << 32) - 1
 BITS = {"pred": 1, "b16": 16, "b32": 32, "b64": 64}
 
 
 class NotEncodedError(UsageError):
     """The interpreter cannot do what a program does; the message says what that is."""
+
+
+def not_done(what: str) -> NotEncodedError:
+    """Return the error for what the interpreter does not do."""
+    return NotEncodedError(f"the reference on the device does not do {what}")
 
 
 def format_word(fmt: Format) -> int:
@@ -112,13 +119,21 @@ class MemoryWriter:
         self._loops = 0
         self._end = program.image_bytes + program.shared_bytes
         self._registers: dict[Register, int] = {}
-        used = {one for step in walk(program.steps) for use in step.uses for one in use.registers}
+        self._threads = self._of_program = program.threads
+        """Threads that take the present step, and those that take most of them."""
+        self._first = 0  # the first of them, of those that are written now
+        used, alone = _registers_of(program.steps), set[Register]()
+        for step in walk(program.steps):
+            alone |= _registers_of(step.body) if isinstance(step, OneWarp) else set()
+        self._sizes = {
+            one: (LANES if one in alone else program.threads) * one.bits // 8 for one in used
+        }
         for register in sorted(used - unread):
             self._registers[register] = self._end
-            self._end += LANES * register.bits // 8
+            self._end += self._sizes[register]
         self._scratch = self._end
         for number, register in enumerate(sorted(unread)):
-            self._registers[register] = _NOWHERE + number * 8 * LANES
+            self._registers[register] = _NOWHERE + number * 8 * program.threads
         self._is_touched = np.zeros(self._end, bool)
 
     @property
@@ -127,7 +142,7 @@ class MemoryWriter:
         return frozenset(
             register
             for register, start in self._registers.items()
-            if not self._is_touched[start : start + LANES * register.bits // 8].any()
+            if not self._is_touched[start : start + self._sizes[register]].any()
         )
 
     def add(self, code: Code, *words: int) -> int:
@@ -147,7 +162,7 @@ class MemoryWriter:
     def _bases(self, use: Use) -> list[int]:
         if use.written and len(set(use.registers)) < len(use.registers):
             raise NotEncodedError(f"{use.name} is written and lists a register twice")
-        return [self._registers[register] for register in use.registers]
+        return [self._registers[one] + self._first * one.bits // 8 for one in use.registers]
 
     def _touch_all(self, uses: Iterable[Use]) -> None:
         for use in uses:
@@ -263,13 +278,19 @@ class MemoryWriter:
             self.add(Code.COPY, int(source[0]), int(destination[0]), len(source))
         else:
             pairs = np.stack([source[::unit], destination[::unit]], axis=1)
-            words = self.add(Code.MOVE, unit, len(pairs), 0)
-            self._add_table(words + 2, pairs)
+            # Counted from the first bytes: many moves have one table.
+            firsts = pairs.min(axis=0)
+            words = self.add(Code.MOVE, unit, len(pairs), *firsts.tolist(), 0)
+            self._add_table(words + 4, pairs - firsts)
         self._last_move = _Move(source, destination, unit, start, len(self._words))
 
 
+def _registers_of(steps: tuple[Step, ...]) -> set[Register]:
+    return {one for step in walk(steps) for use in step.uses for one in use.registers}
+
+
 def _check_once(destination: Addresses) -> None:
-    if len(np.unique(destination)) < len(destination):
+    if (np.diff(np.sort(destination)) == 0).any():
         raise NotEncodedError("a byte is written twice by one step")
 
 

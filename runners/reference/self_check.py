@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
-from oracle.isa.forms import LANES, Form
-from oracle.isa.lookup import FORMS, figures_of
+from oracle.isa.forms import LANES, WARPGROUP, Form
+from oracle.isa.lookup import FORMS, figures_of, form_of
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, row_of
 from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.program import Program
-from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
+from oracle.program.steps import Barrier, Copy, Op, Step, plain_load, plain_store, product_of
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.protocol import Images
 from runners.reference.encoding import Encoded, encode
 from runners.reference.memory import matrix_bytes
@@ -97,6 +98,8 @@ def _programs() -> Iterator[tuple[str, str, Program]]:
             found.setdefault(kind, form)
     for form in found.values():
         yield form.opcode, _NARROW if form.kind else _TARGET, _program(form)
+    form = form_of("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3")
+    yield form.opcode, "sm_90a", _group(form)
 
 
 def _program(form: Form) -> Program:
@@ -121,6 +124,32 @@ def _program(form: Form) -> Program:
         steps.append(step)
         buffers.append(Buffer(name=use.field, space="global", size=size))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def _group(form: Form) -> Program:
+    """Return loads of A and D, a copy of B, their product by a warpgroup, and a store of D."""
+    access: dict[str, Any] = {"count": 4, "lanes": THREADS}
+    tile = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
+    fence, commit, wait, proxy = (
+        WarpgroupSync(kind=kind) for kind in ("fence", "commit_group", "wait_group", "proxy_fence")
+    )
+    size = tile.stride  # of eight columns of 32 bytes
+    return Program(
+        buffers=(
+            *(Buffer(name=name, space="global", size=4 * 4 * THREADS) for name in "acd"),
+            Buffer(name="b", space="global", size=size),
+            Buffer(name="s", space="shared", size=size),
+        ),
+        steps=(
+            *(plain_load(registers=name, place=Place(buffer=name), **access) for name in "ac"),
+            Copy(source=Place(buffer="b"), destination=Place(buffer="s"), size=size),
+            *(proxy, Barrier(), fence),
+            AsyncProduct(form=form, d="c", a="a", b_tile=tile),
+            *(commit, wait),
+            plain_store(registers="c", place=Place(buffer="d"), **access),
+        ),
+        warps=WARPGROUP,
+    )
 
 
 _LANE_INSTRUCTIONS = (

@@ -319,11 +319,19 @@ def _changed(builder: GroupBuilder, dice: Dice) -> None:
 
 
 def _read(builder: GroupBuilder, dice: Dice) -> None:
-    """Append what reads a part of a D."""
-    name = dice.one_of([*builder.d])
-    if builder.d[name].words("d") >= WORDS:
-        first = WORDS * dice.below(builder.d[name].words("d") // WORDS)
-        builder.here.append(_added("y", listed(name, first), dice.one_of(("add.u32", "xor.b32"))))
+    """Append what reads a part of a D; or the same of it before and behind a multiplication."""
+    name, kind = dice.one_of([*builder.d]), dice.below(4)
+    if builder.d[name].words("d") < WORDS:
+        return
+    part = listed(name, WORDS * dice.below(builder.d[name].words("d") // WORDS))
+    if kind:
+        builder.here.append(_added("y", part, dice.one_of(("add.u32", "xor.b32"))))
+        return
+    # Compilers took the value of before (ptxas 12.4 to 13.5, 2026-11-29).
+    expression = " ".join(part), dice.one_of(_OPERATIONS[:2]), dice.one_of(_CONSTANTS)
+    _seen(builder, dice, expression)
+    _product(builder, builder.dice(), needed=True, d=name)
+    _seen(builder, dice, expression)
 
 
 def _restage(builder: GroupBuilder, dice: Dice) -> None:
@@ -481,13 +489,19 @@ def _multiply(builder: GroupBuilder, dice: Dice) -> None:
 
 
 def _product(
-    builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False, but: str = ""
+    builder: GroupBuilder,
+    dice: Dice,
+    a: str = "",
+    *,
+    needed: bool = False,
+    but: str = "",
+    d: str = "",
 ) -> None:
-    """Append a multiplication, of registers of A if they are given; if it is short enough.
+    """Append a multiplication, of registers of A or D if they are given; if it is short enough.
 
     `but` is a buffer that it may not read.
     """
-    name = dice.one_of([*builder.d])
+    name = dice.one_of([d] if d else [*builder.d])
     form = builder.d[name]
     columns = form.shape.n * builder.turns
     if builder.columns and not needed and builder.columns + columns > _MOST_COLUMNS:

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 # `np.unique` imports numpy.ma, and a module of tests of which a function prepares a command pytest.
+import command_line  # noqa: F401
 import numpy.ma  # noqa: F401
 import pytest  # noqa: F401
 from value_runs import run
@@ -23,8 +24,9 @@ import fuzz.explain.page
 from corpus.known import known_with
 from oracle.isa.legality import verdict_of
 from oracle.isa.lookup import FORMS
-from oracle.isa.targets import parse_target, parse_version
+from oracle.isa.targets import Module, parse_target, parse_version, versions_of
 from strategies.instructions import round_drafts
+from strategies.programs.lane_code import drawn_rows
 
 for _command in pkgutil.iter_modules(fuzz.commands.__path__, "fuzz.commands."):
     import_module(_command.name)
@@ -33,6 +35,8 @@ with tempfile.TemporaryDirectory() as _folder:
 for _draft in round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), seed=0, number=0):
     verdict_of(_draft.text, target="sm_90", ptx_version="8.0")
 round_drafts.cache_clear()
+for _version in versions_of(parse_target("sm_90")):
+    drawn_rows(Module(parse_target("sm_90"), _version))
 known_with(None)
 gc.collect()
 # Pages with objects that nobody looks at again are not copied.

@@ -11,7 +11,7 @@ from fuzz.commands import measure
 from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
-from oracle.measuring.inference import MeasuredUnit
+from oracle.measuring.units import MeasuredUnit
 from oracle.models import figures_in, forget_models, model_for, values_in
 from oracle.models.files import EXPORTS, model_text, read_model
 

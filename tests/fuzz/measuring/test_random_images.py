@@ -11,8 +11,8 @@ import pytest
 from fuzz import measuring
 from fuzz.measuring import MeasuredResult, Measurer, ProbedDevice, confirm
 from fuzz.runner import RunnerChoice, opened
-from oracle.measuring.inference import module_of_all, units_of
 from oracle.measuring.probes import Dots
+from oracle.measuring.units import module_of_all, units_of
 from oracle.models import model_for
 
 BF16 = "sm_90", "wmma.mma*bf16*"

@@ -6,17 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from measured_silicon import depth_of, measured, wrong_figures
-from random_chips import random_silicon
+from random_chips import ROUNDINGS, random_silicon
 
-from oracle.measuring.inference import ProbeEvidence, computed, fit
+from oracle.isa.targets import Module
+from oracle.measuring import inference
+from oracle.measuring.inference import MeasuredFigure, ProbeEvidence, computed, fit
 from oracle.measuring.probes import Dots, double_probes, float_probes
 from oracle.measuring.scaled_probes import scaled_probes
+from oracle.measuring.units import units_of
 from oracle.models import NanRule, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
 from runners.simulated.products import ProductTypes, multiply_doubles, multiply_on
 from runners.simulated.scaled import multiply_scaled
-from runners.simulated.silicon import DoubleUnit, ScaledUnit, chip_of
+from runners.simulated.silicon import BOTTOMS, DoubleUnit, ScaledUnit, chip_of
 
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 EVERY = [
@@ -184,18 +187,23 @@ def test_what_random_images_show_is_evidence_like_any_probe() -> None:
         assert found.values[name] == values_in(rule)[name]
 
 
+SMALL = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
-def test_units_of_8_bit_elements_are_recovered(seed) -> None:
-    """As a warpgroup has them: short sums, exponents of the elements' own formats, all of K."""
+@pytest.mark.parametrize("seed", range(24))
+def test_units_of_small_elements_are_recovered(seed, monkeypatch) -> None:
+    """Of 8 bits, 6 and 4: short sums, exponents of the elements' own formats, all of K."""
     draw = random.Random(seed)
-    a, b = draw.choice(["e4m3", "e5m2"]), draw.choice(["e4m3", "e5m2"])
-    types, own, fraction = f"f32.{a}.{b}.f32", draw.random() < 0.7, draw.randint(9, 26)
-    bits, block = draw.choice([None, draw.randint(8, 22)]), draw.choice([8, 16, 32])
-    least = {"e4m3": -6, "e5m2": -14}
+    a, b, d_type = draw.choice(SMALL), draw.choice(SMALL), draw.choice(["f32", "f32", "f16"])
+    types, own = f"{d_type}.{a}.{b}.{d_type}", draw.random() < 0.7
+    sound = chip_of("sm_90").floats[f"{d_type}.f16.f16.{d_type}"]
+    bits = draw.choice([None, draw.randint(8, 22)]) if d_type == "f32" else None
     unit = replace(
-        chip_of("sm_90").floats["f32.f16.f16.f32"], block=block, fraction=fraction, kept=bits,
-        bottoms=(least[a], least[b]) if own else (None, None),
+        sound, block=draw.choice([4, 8, 16, 32]), fraction=draw.randint(9, 26), kept=bits,
+        bottoms=(BOTTOMS[a], BOTTOMS[b]) if own else (None, None),
+        zero_exponent=draw.choice([sound.zero_exponent, draw.randint(-60, 0)]),
+        rounding=draw.choice([sound.rounding, *ROUNDINGS.values()]),
     )  # fmt: skip
     dots = float_probes(types, 32)
     d = multiply_on(
@@ -203,15 +211,28 @@ def test_units_of_8_bit_elements_are_recovered(seed) -> None:
         dots.a.T[None],
         dots.b.T[:, None],
         dots.c[None, None],
-        ProductTypes("f32", a, b, "f32"),
+        ProductTypes(d_type, a, b, d_type),
     )
-    found = fit(ProbeEvidence(types, dots, d[0, 0].astype(np.uint32)))
-    assert found.contradiction is None, (found.contradiction, fraction, bits, block, own)
-    known = {"fraction_bits": fraction, "sum_bits": bits, "block": block}
-    known |= {"subnormal_exponent": "own" if own else None}
+    tried, compute = [], inference.computed
+    monkeypatch.setattr(inference, "computed", lambda *of: (tried.append(1), compute(*of))[1])
+    found = fit(ProbeEvidence(types, dots, d[0, 0].astype(f"u{2 if d_type == 'f16' else 4}")))
+    assert len(tried) < 20_000  # each a millisecond or two
+    assert found.contradiction is None, (found.contradiction, unit)
+    known = {"fraction_bits": unit.fraction, "sum_bits": bits, "block": unit.block}
+    known |= {"subnormal_exponent": "own" if own else None, "zero_exponent": unit.zero_exponent}
+    known |= {"rounding": next(name for name, one in ROUNDINGS.items() if one is unit.rounding)}
     for name, value in known.items():
-        one = found.figures[name]
+        one = found.figures.get(name, MeasuredFigure(value=None))
         assert value in (one.value, *one.others), (name, value, one)
+
+
+def test_scaled_blocks_and_the_same_types_without_scales_are_units_of_their_own() -> None:
+    """Each is measured by its own probes, and has figures of its own."""
+    units = units_of(Module.named("sm_120a", "8.8"))
+    assert len({unit.name for unit in units}) == len(units)
+    assert all(len({form.is_scaled for form in unit.forms}) == 1 for unit in units)
+    types = {unit.types for unit in units if unit.kind == "scaled"}
+    assert {f"f32.{a}.{b}.f32" for a in SMALL for b in SMALL} < types
 
 
 @pytest.mark.slow
@@ -228,17 +249,20 @@ def test_units_of_scaled_blocks_are_recovered(seed) -> None:
         group=group, fraction=draw.randint(14, 30), of_products=of_products,
         zero_exponent=draw.choice([-139, -133, draw.randint(-150, 0)]),
     )  # fmt: skip
+    name, rounding = draw.choice([("rz", ROUNDINGS["rz"]), *ROUNDINGS.items()])
     dots = scaled_probes(types, depth, blocks, stype)
     of_a, of_b = dots.scales or ()
     a, b = (one.replace("e2m1b4", "packed e2m1") for one in (a, b))
     d = multiply_scaled(
-        unit, chip_of("sm_120").floats["f32.f16.f16.f32"], ProductTypes("f32", a, b, "f32"), stype,
+        unit, replace(chip_of("sm_120").floats["f32.f16.f16.f32"], rounding=rounding),
+        ProductTypes("f32", a, b, "f32"), stype,
         dots.a.T[None], dots.b.T[:, None], dots.c[None, None], of_a.T[None], of_b.T[:, None],
     )  # fmt: skip
     found = fit(ProbeEvidence(types, dots, d[0, 0].astype(np.uint32)))
     assert found.contradiction is None, (found.contradiction, unit)
     known = {"group": group, "aligned": "products" if of_products else "scales"}
     known |= {"fraction_bits": unit.fraction, "zero_exponent": unit.zero_exponent}
+    known |= {"rounding": name}
     for name, value in known.items():
         one = found.figures[name]
         assert value in (one.value, *one.others), (name, value, one)

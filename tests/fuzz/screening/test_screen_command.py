@@ -91,9 +91,9 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert tally.rate(sm).wrong == tally.total.wrong > 0
         assert f"always multiprocessor {sm}" in tally.pattern
         (finding,) = examiner.examine(sightings[0])
-        assert finding.path == ""
+        assert finding.saved is None
         finding.keep(corpus, known_with(None))
-        assert finding.path == str(finding.saved.path)
+        assert finding.saved.path.is_dir()
         assert not [*examiner.examine(sightings[0])], "nothing that is new"
     assert finding.case.kind is kind
     assert finding.case.identity.text == f"wrong result | multiprocessor {sm} of GPU-123"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oracle.isa.targets import Module
-from oracle.measuring.inference import ProbeEvidence, fit, units_of
+from oracle.measuring.inference import ProbeEvidence, fit
 from oracle.measuring.probes import Dots, float_probes
+from oracle.measuring.units import units_of
 
 DEPTH = 8
 

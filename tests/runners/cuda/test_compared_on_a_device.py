@@ -15,6 +15,7 @@ from cuda_fakes import HANGS, fake_runner, module
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
+from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program, different
 from oracle.program.steps import product_of
@@ -22,10 +23,11 @@ from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.kernels import Kernel
+from runners.ledger import ROWS
 from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork
-from runners.reference.self_check import LISTED
+from runners.reference.self_check import LISTED, _group
 from runners.simulated_runner import SimulatedRunner, host_reference
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
@@ -148,6 +150,22 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert found.trouble is Trouble.UNAVAILABLE
         assert "--no-device-reference" in found.message
         assert "wrong on images whose results are known" in found.detail
+
+
+def test_a_warpgroup_is_compared_and_its_multiprocessors_are_not_known(runner: CudaRunner) -> None:
+    program = _group(form_of("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"))
+    compiled = runner.compile(emit(program, module=Module.named("sm_90a", "8.0")))
+    assert isinstance(compiled, Compiled), compiled
+    asked = FreshWork(
+        encoded=encode(program, model_for("sm_90a")), contents=device_contents(RECIPE, program),
+        first=FIRST, count=5, sampled=(FIRST + 2,),
+    )  # fmt: skip
+    found = runner.fresh(compiled, asked).collect()
+    assert isinstance(found, FreshRan), found
+    assert (found.images, found.differing, found.numbers.tolist()) == (5, 0, [FIRST + 2])
+    images = expand(RECIPE, program, 1, first=FIRST + 2)
+    assert np.array_equal(found.after, execute(program, images, target="sm_90a").images)
+    assert (found.sms >= ROWS).all()
 
 
 def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:

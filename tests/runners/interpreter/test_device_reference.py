@@ -68,6 +68,7 @@ WRONG = (
     ("is_padded ? 5 : width(format) - 1", "width(format) - 1"),
     ("(field ? 8 : 0) | (bits & 7)", "8 | (bits & 7)"),
     ("k * r.scales / r.k", "0"),
+    ("r.overflow) << r.cut", "r.overflow)"),
 )
 """What a compiler could have made of the text: a part of it, and another in its place."""
 

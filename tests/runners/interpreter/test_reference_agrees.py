@@ -8,7 +8,7 @@ import pytest
 
 from oracle.execution.execution import execute
 from oracle.isa.forms import Matrix, format_named, shape_named
-from oracle.isa.lookup import FORMS, form_of, selectors_of
+from oracle.isa.lookup import FORMS, form_of, selectors_of, warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.models import Figure, model_for
 from oracle.models.figures import (
@@ -23,12 +23,12 @@ from oracle.models.figures import (
 )
 from oracle.program.operands import WITH_CONSTANT, operations
 from oracle.program.operations import Elementwise
-from oracle.program.program import Program
+from oracle.program.program import Program, walk
 from oracle.program.steps import product_of
 from runners.reference.encoding import encode
 from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.draws import draw
+from strategies.draws import draw, draw_one
 from strategies.features import Focus
 from strategies.matrices import buffers_of, single_instruction
 from strategies.programs import programs
@@ -193,6 +193,23 @@ def test_drawn_programs(reference, target, version, count):
     for number, program in enumerate(draw(strategy, count, 28)):
         changed += assert_agrees(reference, program, model_for(target), len(CLASSES), number)
     assert changed >= count * 3 // 4
+
+
+GROUPS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 24)
+GROUP_KINDS = {(form.types, form.op, form.satfinite, form.has_metadata): form for form in GROUPS}
+
+
+@pytest.mark.parametrize(
+    ("step", "count"), [(8, 3), pytest.param(1, 57, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_drawn_programs_of_warpgroups(reference, step, count):
+    """Of each kind of product; with all that stands beside one, of one warp and of all four."""
+    module, seen = Module.named("sm_90a", "8.7"), set()
+    for number, form in enumerate([*GROUP_KINDS.values()][::step]):
+        program = draw_one(programs(Focus(form=form), module=module, forms=GROUPS), number)
+        assert_agrees(reference, program, model_for("sm_90a"), count, number)
+        seen |= {type(one).__name__ for one in walk(program.steps)}
+    assert {"AsyncProduct", "OneWarp", "Loop", "LaneCode", "Op"} <= seen
 
 
 def figure(value):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_reference_agrees import CLASSES, product_program, products
+from test_reference_agrees import CLASSES, GROUPS, product_program, products
 
 from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
@@ -41,9 +41,9 @@ def warp(tmp_path_factory):
     return ctypes.CDLL(str(library))
 
 
-def assert_same(warp, program):
-    count = len(CLASSES)
-    recipe = Recipe(classes=CLASSES, seed=3)
+def assert_same(warp, program, classes=CLASSES):
+    count = len(classes)
+    recipe = Recipe(classes=classes, seed=3)
     images = expand(recipe, program, count, first=1 << 40)
     made, copies = (np.zeros_like(images) for _ in range(2))
     words = device_contents(recipe, program)
@@ -77,3 +77,10 @@ def test_drawn_programs_by_a_warp(warp, count):
     strategy = programs(Focus(), module=Module.named("sm_90", "8.7"), forms=FORMS)
     for program in draw(strategy, count, 5):
         assert_same(warp, program)
+
+
+def test_a_warpgroup_by_a_warp(warp):
+    form = GROUPS[-1]
+    strategy = programs(Focus(form=form), module=Module.named("sm_90a", "8.7"), forms=GROUPS)
+    for program in draw(strategy, 2, 5):
+        assert_same(warp, program, CLASSES[:3])
