@@ -43,6 +43,7 @@ from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.program.lane_code import Assign, row_of
 from oracle.program.steps import Product, multiplies
+from oracle.program.warpgroup import AsyncProduct
 from runners.toolchains import version_order
 
 ISA = "PTX ISA 9.0"  # whose sections are cited (`oracle.scalar.integers`)
@@ -181,7 +182,8 @@ def _is_exact(way: ValueWay) -> bool:
     """Whether nothing that the value depends on leaves it open: no sum, no bits of a NaN."""
     taken = [link.taken.statement for link in way.links if link.taken is not None]
     rows = [row_of(one) for one in taken if isinstance(one, Assign)]
-    sums = any(multiplies(link.event.step) for link in way.links)
+    steps = [link.event.step for link in way.links]
+    sums = any(multiplies(step) or isinstance(step, AsyncProduct) for step in steps)
     return not (sums or any(row.nan or row.defined is not None for row in rows))
 
 

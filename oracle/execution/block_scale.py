@@ -51,7 +51,7 @@ def mma_block_scale(
     for start in range(0, len(result), size):
         part = slice(start, start + size)
         result[part] = placed_product(
-            form, left[part], right[part], addend[part], figures, scratch,
+            form, left[part], right[part], addend[part].copy(), figures, scratch,
             None if chosen is None else (chosen[0][part], chosen[1]),
             None if scales is None else (scales[0][part], scales[1][part]),
         )  # fmt: skip

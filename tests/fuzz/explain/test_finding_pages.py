@@ -36,12 +36,12 @@ from fuzz.findings.case import ACTUAL, is_value_finding
 from fuzz.kinds import what_is_wrong
 from fuzz.output import console
 from oracle.errors import UsageError
-from oracle.isa.lookup import NARROW_FORMS, ldmatrix_form, mma_form
+from oracle.isa.lookup import NARROW_FORMS, form_of, ldmatrix_form, mma_form
 from oracle.program.lane_code import LANE, Assign, LaneCode
 from oracle.program.operands import Buffer, Operation, Place
 from oracle.program.program import Program
-from oracle.program.steps import plain_load, plain_store, product_of
-from oracle.program.warpgroup import THREADS
+from oracle.program.steps import Barrier, Copy, plain_load, plain_store, product_of
+from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from strategies.matrices import buffers_of, single_instruction
 
 RECORD = sorted((Path(__file__).parents[3] / "corpus/record/findings").iterdir())
@@ -94,6 +94,38 @@ def test_a_value_of_a_warpgroup_is_followed_in_the_warp_that_stored_it(tmp_path:
     assert way is not None
     assert facts.written.row == 64
     assert way.lanes == (0, 31)  # the other one has the predicate
+
+
+def test_a_sum_of_a_warpgroup_that_the_isa_leaves_open_is_called_permitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, tile = Place(buffer="g"), SharedTile(place=Place(buffer="s"), leading=128, stride=256)
+    proxy, fence, commit, wait = (
+        WarpgroupSync(kind=kind) for kind in ("proxy_fence", "fence", "commit_group", "wait_group")
+    )
+    form = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
+    names = {"g": "global", "o": "global", "s": "shared"}
+    program = Program(
+        buffers=tuple(Buffer(name=name, space=names[name], size=2048) for name in names),
+        steps=(
+            plain_load(registers="d", count=4, place=place, lanes=THREADS),
+            Copy(source=place, destination=tile.place, size=2048), proxy, Barrier(), fence,
+            AsyncProduct(form=form, d="d", a_tile=tile, b_tile=tile, scale_d=0), commit, wait,
+            plain_store(registers="d", count=4, place=Place(buffer="o"), lanes=THREADS),
+        ),
+        warps=4,
+    )  # fmt: skip
+    image = np.random.default_rng(1).normal(size=1024).astype("<f2").view(np.uint8)
+    image = np.concatenate([image, np.zeros(2048, np.uint8)])
+    entry = stored(
+        tmp_path, program, target="sm_90a", image=image, faults=("group-scale-d-lost",)
+    )  # fmt: skip
+    facts = ValueFacts.of(entry)
+    nearby = facts.expected.copy()
+    nearby[2048] ^= 1  # of the first f32
+    changed = replace(facts, actual=nearby)
+    monkeypatch.setattr(ValueFacts, "of", lambda entry: changed)
+    assert "The ISA permits the value" in markdown_of(page_of(entry))
 
 
 @pytest.mark.parametrize("path", VALUED, ids=lambda path: path.name)

@@ -85,6 +85,17 @@ def test_elements_are_what_one_dot_product_at_a_time_gives(form: Form) -> None:
             assert int(d[tile, row, column]) == wanted, (tile, row, column)
 
 
+@pytest.mark.parametrize("form", NARROW_FORMS[::11], ids=lambda form: form.opcode)
+def test_one_tile_is_multiplied_like_many_and_stays_as_it_is(form: Form) -> None:
+    given = operands(form, 7)
+    one = {name: array[1].copy() for name, array in given.items()}
+    for _ in range(2):
+        assert np.array_equal(
+            mma_block_scale(form.opcode, **one), mma_block_scale(form.opcode, **given)[1]
+        )
+        assert all(np.array_equal(array, given[name][1]) for name, array in one.items())
+
+
 SCALED = [form for form in SPARSE if form.is_scaled]
 
 
