@@ -123,20 +123,19 @@ class ProductWriter(MemoryWriter):
             self._touch_all((used["e"],))
         d, n = self._matrix_of(form, used["d"]).reshape(form.shape.m, -1), form.shape.n
         element, line = form.d_type.bits // 8, form.shape.k * form.b_type.bits // 8
-        nothing = 0
-        if step.scale_d == 0:
-            nothing = self._nothing(form.shape.m * _COLUMNS[0] * element)
+        size = form.shape.m * _COLUMNS[0] * element
+        nothing = self._take(size) if step.scale_d == 0 else 0
+        if nothing:
+            self.add(Code.FILL, nothing, size // 4, 0, 0)
         scratch, first = self._scratch, 0
         while first < n:
             columns = next(one for one in _COLUMNS if first + one <= n)
             own = d[:, first * element : (first + columns) * element].ravel()
             place, written = self._take(len(own)), own
-            if step.scale_d == 0:
-                before = nothing
-            elif isinstance(step.scale_d, Word):
+            if isinstance(step.scale_d, Word):
                 before = self._before(step.scale_d, own)
             else:
-                before = self._whole(own)
+                before = nothing or self._whole(own)
             starts = [a, b + first * line, before, place]
             if step.selector is None:
                 self._product(form, form.shape._replace(n=columns), starts)
@@ -159,12 +158,6 @@ class ProductWriter(MemoryWriter):
         words = place, negated, len(addresses) // 4, signs, 0
         self.add(Code.ELEMENTWISE, OPERATIONS[Operation.XOR], 32, 0, *words)
         return negated
-
-    def _nothing(self, size: int) -> int:
-        """Return where zeros lie."""
-        place = self._take(size)
-        self.add(Code.FILL, place, size // 4, 0, 0)
-        return place
 
     def _before(self, scale: Word, addresses: Addresses) -> int:
         """Return where bytes lie if a word is not zero; else zeros do."""
