@@ -92,12 +92,9 @@ def _configure(context: click.Context, parameter: click.Parameter, path: Path | 
         return
     import msgspec
 
-    from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+    from oracle.given_files import parse_toml, read_named
 
-    try:
-        table = parse_toml(read_given(path, most=TOML_BYTES), str(path))
-    except OSError as error:
-        raise UsageError(f"--config {path} cannot be read: {reason_of(error)}") from None
+    table = parse_toml(read_named(path, "configuration"), str(path))
     kind = context.command.kind
     where = "tool.warpfuzz." if path.name == "pyproject.toml" else ""
     head = f"{where}{kind.words}".replace(" ", ".")

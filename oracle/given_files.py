@@ -38,12 +38,18 @@ def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
     return data
 
 
-def read_text(path: Path, what: str) -> str:
-    """Return the text of a file that the user named as a `what`, "kernel"; else UsageError."""
+def read_named(path: Path, what: str, *, most: int = TOML_BYTES) -> bytes:
+    """Return a file that the user named as a `what`, "kernel"; UsageError says why it cannot be."""
     try:
-        return read_given(path).decode()
+        return read_given(path, most=most)
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {reason_of(error)}") from None
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return such a file as text."""
+    try:
+        return read_named(path, what, most=GIVEN_BYTES).decode()
     except UnicodeDecodeError:
         raise UsageError(f"the {what} {path} is no text in UTF-8") from None
 

@@ -42,7 +42,7 @@ from fuzz.runner import (
 from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute, has_figures
-from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
+from oracle.given_files import parse_toml, read_named
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
@@ -183,10 +183,8 @@ def read_expectations(path: Path) -> dict[str, str]:
     Raises UsageError if it cannot be read, or names no form or no outcome.
     """
     try:
-        document = parse_toml(read_given(path, most=TOML_BYTES), str(path))
+        document = parse_toml(read_named(path, "list of expectations"), str(path))
         tables = msgspec.convert(document, dict[Literal["forms"], dict[str, str]])
-    except OSError as error:
-        raise UsageError(f"the expectations {path} cannot be read: {reason_of(error)}") from None
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}; write a table, [{_TABLE}]") from None
     known = {form.opcode for form in FORMS}

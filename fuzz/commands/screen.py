@@ -61,6 +61,7 @@ from fuzz.runner import (
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import (
+    SET_BYTES,
     ScreeningSet,
     SetProgram,
     SetScope,
@@ -75,6 +76,7 @@ from fuzz.screening.sets import (
     write_set,
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.given_files import read_named
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.compilers import named_assembler
@@ -429,9 +431,6 @@ def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mappi
             continue
         # Its own name stands in what is said of it.
         name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
-        try:
-            files[name] = Path(path).read_bytes()
-        except OSError as error:
-            raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
+        files[name] = read_named(Path(path), option.lstrip("-") or "set", most=SET_BYTES)
         words += [*filter(None, (option,)), f"@{name}"]
     return words, files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -76,7 +75,7 @@ def write_reproduction(
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
     files = reproduction(entry, disassembler=disassembler, bisected=bisected)
-    try:
+    with durable.explained("write", output):
         output.mkdir(parents=True, exist_ok=True)
         others = sorted({path.name for path in output.iterdir()} - files.keys())
         if others:
@@ -86,11 +85,6 @@ def write_reproduction(
             durable.write_output(path, data)
             if path.suffix in _EXECUTABLE:
                 path.chmod(0o755)
-    except OSError as error:
-        what = error.strerror or os.strerror(error.errno or 0)
-        raise InfrastructureError(
-            f"{output} cannot be written: {what}; choose another folder with --output"
-        ) from error
     return tuple(sorted(files))
 
 

@@ -32,7 +32,7 @@ from fuzz.runner import (
     rewriters,
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from oracle.given_files import read_text
+from oracle.given_files import read_named, read_text
 from oracle.isa.targets import parse_target, parse_version
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.faults import by_name
@@ -90,8 +90,7 @@ def brought(options: Judge) -> Iterator[Brought]:
     remember(options.ptx_pass, options.runner if is_command(options.runner or "") else None)
     written, rows, notes = read_text(kernel, "kernel"), LaunchRows(), []
     if options.launch is not None:
-        given = read_text(options.launch, "launch").encode()
-        rows = parse_launch(given, f"{options.launch}")
+        rows = parse_launch(read_named(options.launch, "launch"), f"{options.launch}")
     if is_listing(written):
         written = module_in(written, kernel.name)
         notes.append(f"The PTX module was taken out of {kernel}, a listing of cuobjdump.")

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oracle.errors import UsageError
-from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of, toml_of
+from oracle.given_files import parse_toml, read_named, toml_of
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
@@ -130,14 +130,7 @@ def model_of(target: str, model: Model | str | Path | None) -> Model:
 
 def read_model(path: Path) -> Model:
     """Read a model from a file, TOML or JSON; UsageError says what is wrong with it."""
-    try:
-        data = read_given(path, most=TOML_BYTES)
-    except OSError as error:
-        raise UsageError(
-            f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
-            "`warpfuzz measure --output FILE` writes"
-        ) from None
-    return parse_model(data, str(path))
+    return parse_model(read_named(path, "model"), str(path))
 
 
 def _need(condition: object, where: str, what: str) -> None:
