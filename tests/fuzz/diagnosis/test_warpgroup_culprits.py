@@ -20,7 +20,6 @@ from oracle.program.steps import (
     Copy,
     Loop,
     OneWarp,
-    PlainAccess,
     Step,
     is_lane_code,
     plain_load,
@@ -133,10 +132,9 @@ def forgets_a_wait(steps: list[Step]) -> bool:
     return not waits_behind(steps, lambda _: True)
 
 
-def sinks_reads(steps: list[Step]) -> bool:
-    """What is made of D, computed behind the multiplication that overwrites it."""
-    places = [at for at, one in enumerate(steps) if one == READ]
-    return any(not isinstance(steps[at + 1], PlainAccess) for at in places[:-1])
+def takes_d_for_unchanged(steps: list[Step]) -> bool:
+    """What is made of D is made once of it before and behind a multiplication."""
+    return steps.count(READ) == 2 and any(isinstance(one, AsyncProduct) for one in steps)
 
 
 def takes_a_of_the_next_turn(steps: list[Step]) -> bool:
@@ -195,7 +193,8 @@ class Defective:
      "twice"),
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
-    (sinks_reads, READS, "wgmma.mma_async/behind scalar code that reads its d"),
+    (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
+     "and behind it"),
     (takes_a_of_the_next_turn, CHANGED, "wgmma.mma_async/with a in registers that scalar code "
      "reads"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
