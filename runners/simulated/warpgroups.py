@@ -360,18 +360,15 @@ def _proxy_fence(operands: OperandReader, match: re.Match[str]) -> Operation:
     return run
 
 
-FORMS: tuple[Form, ...] = tuple(
-    (re.compile(pattern), decode)
-    for decode, pattern in (
-        (_fence, r"wgmma\.(?P<what>fence|commit_group)\.sync\.aligned"),
-        (_wait, r"wgmma\.wait_group\.sync\.aligned"),
-        (_multiplication, r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned"
-         r"\.m64n(?P<n>\d+)k(?P<k>\d+)"
-         r"(?P<satfinite>\.satfinite)?(?P<types>(?:\.(?:f16|bf16|tf32|f32|e4m3|e5m2|[su]8|b1|s32))+)"
-         r"(?P<late>\.satfinite)?(?P<op>\.and\.popc)?"),
-    )
+FORMS: tuple[Form, ...] = (
+    (_fence, r"wgmma\.(?P<what>fence|commit_group)\.sync\.aligned"),
+    (_wait, r"wgmma\.wait_group\.sync\.aligned"),
+    (_multiplication, r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned"
+     r"\.m64n(?P<n>\d+)k(?P<k>\d+)"
+     r"(?P<satfinite>\.satfinite)?(?P<types>(?:\.(?:f16|bf16|tf32|f32|e4m3|e5m2|[su]8|b1|s32))+)"
+     r"(?P<late>\.satfinite)?(?P<op>\.and\.popc)?"),
 )  # fmt: skip
 THREAD_FORMS: tuple[Form, ...] = (
-    (re.compile(r"fence\.proxy\.async(?:\.shared::(?:cta|cluster))?"), _proxy_fence),
+    (_proxy_fence, r"fence\.proxy\.async(?:\.shared::(?:cta|cluster))?"),
 )
 """What each thread does by itself."""
