@@ -18,7 +18,6 @@ from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
 from oracle.program.lane_code import ZERO, Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, text_of
-from oracle.program.operations import set_registers
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, OneWarp, Step, is_lane_code, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
@@ -28,10 +27,9 @@ from strategies.simplification.examples import Edits, Site, edited, visit
 IN_FLIGHT = "in flight beside other steps"
 """Where a program is right with a wait behind each multiplication."""
 OF_REGISTERS = "in flight with a in registers"
-"""Where it is right with a wait behind each of those whose A is in registers."""
-OF_TWINS = "in flight with a in registers, whose value is computed twice"
-"""Where it is right, too, if nothing else is the value that A has: compilers made one register of
-both, which is written while it is still read (ptxas 12.4 to 13.2, 2026-11-28)."""
+"""Where it is right with a wait behind each of those whose A is in registers: compilers wrote these
+before the wait, also where they made one register of two equal values (ptxas 12.4 to 13.2,
+2026-11-29)."""
 SAME_OF_D = "with a d of which the same is computed before and behind it"
 """Where it is right if what reads a D reads a copy that is made there: compilers took what they had
 computed of it before the multiplication (ptxas 12.4 to 13.5, 2026-11-29)."""
@@ -39,7 +37,7 @@ SHARED_A = "with a in registers that scalar code reads"
 """Where it is right if the multiplications have a copy of such an A: compilers had code take what
 the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
-_WAITED_FOR = (OF_TWINS, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
+_WAITED_FOR = (OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 _MOST = 64  # multiplications whose results are looked at
@@ -173,7 +171,6 @@ def wrong_multiplication(
         return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     ways: list[tuple[str, Program]] = [
-        (OF_TWINS, trials.without(dict(_other_values(trials)))),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),
         (SAME_OF_D, trials.renewed()),
@@ -185,8 +182,6 @@ def wrong_multiplication(
     if is_right:
         return None
     found = {name for (name, _), cure in zip(ways, cured, strict=True) if cure}
-    if OF_TWINS in found and OF_REGISTERS not in found:
-        found.remove(OF_TWINS)
     condition = next((name for name, _ in ways if name in found), "")
     if condition:
         which = _which(trials, every) if condition in _WAITED_FOR else ""
@@ -206,20 +201,6 @@ def _banks(trials: _Trials, field: str) -> set[str]:
     """Return the banks of registers of an operand of the multiplications."""
     uses = (use for step in trials.products.values() for use in step.uses if use.field == field)
     return {register.bank for use in uses for register in use.registers}
-
-
-def _other_values(trials: _Trials) -> Iterator[tuple[Site, tuple[Step, ...]]]:
-    """Yield steps in place of code that makes a value of A for something else."""
-    made_for = _banks(trials, "a")
-    values = {_value(one) for one in trials.code.values() if one.destination in made_for}
-    for site, step in trials.code.items():
-        if step.destination not in made_for and _value(step) in values:
-            count = len(step.results)
-            yield site, (set_registers(destination=step.destination, count=count, constant=1),)
-
-
-def _value(step: LaneCode) -> LaneCode:
-    return replace(step, destination="a")
 
 
 def _which(trials: _Trials, which: Edits) -> str:

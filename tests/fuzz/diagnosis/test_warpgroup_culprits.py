@@ -119,11 +119,6 @@ def waits_behind(steps: list[Step], which: Callable[[AsyncProduct], bool]) -> bo
     )
 
 
-def merges_twins(steps: list[Step]) -> bool:
-    """One register for both values, written while a multiplication reads it."""
-    return SEEN in steps and MADE in steps and not waits_behind(steps, lambda one: bool(one.a))
-
-
 def overwrites_a(steps: list[Step]) -> bool:
     return not waits_behind(steps, lambda one: bool(one.a))
 
@@ -189,8 +184,6 @@ class Defective:
 
 
 @pytest.mark.parametrize(("defect", "wrong", "named"), [
-    (merges_twins, TWINS, "wgmma.mma_async/in flight with a in registers, whose value is computed "
-     "twice"),
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
@@ -209,7 +202,7 @@ def test_a_program_is_named_by_what_it_is_right_without(
     found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
     assert found is not None
     assert key_of(found) == named
-    if defect in (merges_twins, overwrites_a):
+    if defect is overwrites_a:
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
 
 
