@@ -49,7 +49,7 @@ def campaign(compilers, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     ended = warpfuzz(
         home, "run", "--runner", "sim", "--compilers", compilers, "--opt", "1,2",
-        "--cases", 32, "--seed", 5, "--corpus", "found",
+        "--cases", 16, "--seed", 5, "--corpus", "found",
         "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     return home, ended
