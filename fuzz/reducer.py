@@ -177,6 +177,8 @@ class Reducer:
         return self.text
 
     def _pass(self) -> None:
+        self._forward()
+        self._declare_less()
         self._drop_functions()
         self._drop_parts()
         place = 0
@@ -210,6 +212,24 @@ class Reducer:
 
     def _with(self, start: int, end: int, *pieces: Piece) -> Sequence[Piece]:
         return [*self._pieces[:start], *pieces, *self._pieces[end:]]
+
+    def _forward(self) -> None:
+        """Name what is moved in place of its copy, until it is written again, all at once."""
+        pieces = self._pieces.copy()
+        written = [{*KernelLine.of(words).writes} for words, _ in pieces]
+        for place in range(len(pieces)):
+            copy = _MOVE.fullmatch(pieces[place][0])
+            if not copy or sum(copy[1] in names for names in written) > 1:
+                continue
+            ends = (at for at, names in enumerate(written) if at > place and copy[2] in names)
+            end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy[1])}(?![\w$.])")
+            outside = (
+                one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg")
+            )
+            if any(copy[2] in names for names in written) and not any(map(name.search, outside)):
+                inside = [(name.sub(copy[2], one), free) for one, free in pieces[place + 1 : end]]
+                pieces[place:end] = [("", True), *inside]
+        self._try([piece for piece in pieces if piece[0]])
 
     def _drop_functions(self) -> None:
         """Take away other entries and functions, each as a whole, and empty blocks."""

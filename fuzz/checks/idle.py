@@ -47,23 +47,24 @@ from strategies.rounds import Batch
 
 _FIRST = {False: 32, True: 1 << 18}
 """Images of a program's first comparison on the simulated device and on a GPU, at most."""
-_FIRST_BYTES = 1 << 32
+_FIRST_BYTES = 1 << 31
 """Most bytes of these images: one of a warpgroup has 130 KiB (median of drawn ones, 2026-11-29)."""
 _TAKES = 0.04
 """Seconds that a further comparison should take, by what the one before took: as long as a thread
 of a busy worker may take to start the next (not measured)."""
 _TOGETHER = 1 << 22  # images of a comparison at most
-_MOST = {False: 1, True: 4}
-"""Comparisons of a program, for which its module is loaded: with one or two of them, and 20 ms a
-program of the driver's compiler, two workers left an H200 idle 38 % of the time (2026-11-29). The
-programs of a round take turns, as they are in one or two modules: where those of two rounds did, an
-H200 was idle 25 % of the time, for a module was compiled for its last program (2026-11-29)."""
+_MOST = {False: 1, True: 8}
+"""Comparisons of a program, for which its module is loaded: with 4 of them an H200 of 16 cores was
+busy 67 % of the time from the 10th to the 50th second and had 518 million images, with 8 it was
+busy 82 % and had 696 million, by as many programs a second of the rounds (2026-11-29). The programs
+of a round take turns, as they are in one or two modules: where those of two rounds did, an H200 was
+idle 25 % of the time, for a module was compiled for its last program (2026-11-29)."""
 _LANES_TAKE = 4
 """Code of lanes alone has so many times fewer images: more programs find more than images."""
 _QUEUED = 3  # comparisons on their way: while one is looked at the device has two
 _CLAIMS = 2
-"""Workers that compare in a device's idle time: one left it idle between two launches, 31 % of the
-time (H200, 2026-11-29)."""
+"""Workers that compare in a device's idle time: in 45 s two had 596 million images, and one 450
+million (H200, 2026-11-29)."""
 _SHARE = 8  # of the time one part is for screening while there is something to compare
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends

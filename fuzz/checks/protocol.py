@@ -248,8 +248,8 @@ class Examination:
     id: str
     bucket: Bucket  # what the finding stands for
     seconds: float | None = None  # for making it and its kernel smaller; None: it is replayed
-    replayed: frozenset[str] = frozenset()
-    """Keys of other families of which a case was replayed: of one more, the name is enough."""
+    replayed: frozenset[Bucket] = frozenset()
+    """Other families of which a case was replayed: of one more, the name is enough."""
 
 
 Job = RoundJob | Examination

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, name_of_form, unit_of
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
-from oracle.program.lane_code import Assign, LaneCode
+from oracle.program.lane_code import ZERO, Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, text_of
-from oracle.program.operations import set_registers
-from oracle.program.program import Program
-from oracle.program.steps import OneWarp, Step, is_lane_code, plain_load, plain_store
+from oracle.program.program import Program, walk
+from oracle.program.steps import Barrier, OneWarp, Step, is_lane_code, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.protocol import Images
 from strategies.simplification.examples import Edits, Site, edited, visit
@@ -28,20 +27,19 @@ from strategies.simplification.examples import Edits, Site, edited, visit
 IN_FLIGHT = "in flight beside other steps"
 """Where a program is right with a wait behind each multiplication."""
 OF_REGISTERS = "in flight with a in registers"
-"""Where it is right with a wait behind each of those whose A is in registers."""
-OF_TWINS = "in flight with a in registers, whose value is computed twice"
-"""Where it is right, too, if nothing else is the value that A has: compilers made one register of
-both, which is written while it is still read (ptxas 12.4 to 13.2, 2026-11-28)."""
-BEHIND_READS = "behind scalar code that reads its d"
-"""Where it is right if what code makes of registers of a D is stored where it stands: compilers
-computed it behind the multiplication that overwrites them (ptxas 12.4 to 13.5, 2026-11-29)."""
+"""Where it is right with a wait behind each of those whose A is in registers: compilers wrote these
+before the wait, also where they made one register of two equal values (ptxas 12.4 to 13.2,
+2026-11-29)."""
+SAME_OF_D = "with a d of which the same is computed before and behind it"
+"""Where it is right if what reads a D reads a copy that is made there: compilers took what they had
+computed of it before the multiplication (ptxas 12.4 to 13.5, 2026-11-29)."""
 SHARED_A = "with a in registers that scalar code reads"
 """Where it is right if the multiplications have a copy of such an A: compilers had code take what
 the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
-_WAITED_FOR = (OF_TWINS, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
-_WORDS = 4  # registers of A
-_ZERO = "zero"  # registers that are 0, as no compiler knows
+_WAITED_FOR = (OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
+_RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
+_ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 _MOST = 64  # multiplications whose results are looked at
 _ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
 
@@ -61,19 +59,26 @@ class _Trials:
         return {site: step for site, step in steps if isinstance(step, AsyncProduct)}
 
     @cached_property
-    def code(self) -> Mapping[Site, LaneCode]:
-        """Scalar code of all four warps by where it stands."""
-        steps = [*visit(self.program.steps)]
-        alone = {site for site, step in steps if isinstance(step, OneWarp)}
+    def joint(self) -> Mapping[Site, Step]:
+        """The steps that all four warps take, by where they stand."""
+        steps = dict(visit(self.program.steps))
+        alone = {site for site, step in steps.items() if isinstance(step, OneWarp)}
         return {
             site: step
-            for site, step in steps
-            if is_lane_code(step) and alone.isdisjoint(site[:end] for end in range(len(site)))
+            for site, step in steps.items()
+            if alone.isdisjoint(site[:end] for end in range(len(site) + 1))
         }
 
-    def without(self, edits: Edits, kept: Sequence[LaneCode] = ()) -> Program:
+    @cached_property
+    def code(self) -> Mapping[Site, LaneCode]:
+        """Scalar code among them."""
+        return {site: step for site, step in self.joint.items() if is_lane_code(step)}
+
+    def without(
+        self, edits: Edits, kept: Sequence[LaneCode] = (), more: Sequence[Buffer] = ()
+    ) -> Program:
         """Return the program with other steps, and what some code makes stored where it stands."""
-        buffers, edits = list(self.program.buffers), dict(edits)
+        buffers, edits = [*self.program.buffers, *more], dict(edits)
         for site, step in self.code.items():
             if step in kept and site not in edits:
                 name, count = f"kept{len(buffers)}", len(step.results)
@@ -92,10 +97,7 @@ class _Trials:
         return {site: (one, *_ENDED) for site, one in self.products.items() if which(one)}
 
     def apart(self) -> Program:
-        """Return the program with registers of its own for each A that scalar code reads as well.
-
-        They get the exclusive or with zeros that are loaded: no compiler sees that it is a copy.
-        """
+        """Return the program with other registers for each A that scalar code reads as well."""
         read = {
             one.bank for code in self.code.values() for use in code.reads for one in use.registers
         }
@@ -104,16 +106,24 @@ class _Trials:
         for site, step in visit(self.program.steps):
             for use in step.uses:
                 if isinstance(step, AsyncProduct) and use.field == "a" and use.bank in shared:
-                    edits[site] = (replace(step, a=_apart(use.registers)),)
+                    edits[site] = (step.reading(use.name, _copies_of(use.registers)),)
                 elif use.written and use.bank in shared:
-                    edits[site] = (step, _copied(use.registers))
-        buffer = Buffer(name="zeros", space="global", size=4 * THREADS * _WORDS)
-        place = Place(buffer=buffer.name)
-        load = plain_load(registers=_ZERO, count=_WORDS, place=place, lanes=THREADS)
-        return replace(
-            self.program, buffers=(*self.program.buffers, buffer),
-            steps=(load, *edited(self.program.steps, edits)),
-        ) if edits else self.program  # fmt: skip
+                    edits[site] = (step, *_copied(use.registers))
+        return self.without(edits)
+
+    def renewed(self) -> Program:
+        """Return the program with copies of D, made at each step that makes something of it."""
+        banks, edits = _banks(self, "d"), dict[Site, tuple[Step, ...]]()
+        for site, step in self.joint.items():
+            uses = [] if isinstance(step, AsyncProduct) or step.writes is None else step.reads
+            for use in uses:
+                if not banks.isdisjoint(one.bank for one in use.registers):
+                    other = step.reading(use.name, _copies_of(use.registers))
+                    # What is loaded behind a barrier may be another value each time.
+                    copied = _copied(use.registers, f"{_ZEROS.registers}.0")
+                    edits[site] = (Barrier(), _ZEROS, *copied, other)
+        zeros = Buffer(name=_ZEROS.place.buffer, space="global", size=_ZEROS.size)
+        return self.without(edits, more=[zeros] if edits else ())
 
     def right(self, *programs: Program) -> list[bool]:
         """Run programs, which begin with the buffers of this one; tell which come out right."""
@@ -122,23 +132,24 @@ class _Trials:
         return [one is not None and not one.wrong.any() for one in found]
 
 
-def _apart(registers: Iterable[Register]) -> str:
-    return text_of(one._replace(bank=f"{one.bank}apart") for one in registers)
+def _copies_of(registers: Iterable[Register]) -> str:
+    return text_of(one._replace(bank=f"{one.bank}copy") for one in registers)
 
 
-def _copied(registers: Sequence[Register]) -> LaneCode:
-    """Return what copies up to four registers, exclusive or zeros."""
-    count = len(registers)
-    made = [f"r{2 * count + at}" for at in range(count)]
-    code = tuple(
-        Assign(opcode="xor.b32", destinations=(one,), sources=(f"r{at}", f"r{count + at}"))
-        for at, one in enumerate(made)
-    )
-    zeros = " ".join(f"{_ZERO}.{at}" for at in range(count))
-    return LaneCode(
-        source=f"{text_of(registers)} {zeros}", count=2 * count, code=code,
-        destination=f"{registers[0].bank}apart", results=tuple(made),
-    )  # fmt: skip
+def _copied(registers: Sequence[Register], zero: str = "") -> Iterator[LaneCode]:
+    """Yield what copies registers, exclusive or zero: no compiler sees that it is a copy."""
+    for bank in dict.fromkeys(one.bank for one in registers):
+        own = [one for one in dict.fromkeys(registers) if one.bank == bank]
+        made = [f"r{_RESULT + at}" for at in range(len(own))]
+        other = f"r{len(own)}" if zero else ZERO
+        code = tuple(
+            Assign(opcode="xor.b32", destinations=(one,), sources=(f"r{at}", other))
+            for at, one in enumerate(made)
+        )
+        yield LaneCode(
+            source=f"{text_of(own)} {zero}".strip(), count=len(own) + bool(zero), code=code,
+            destination=f"{bank}copy", results=tuple(made),
+        )  # fmt: skip
 
 
 def _widened(image: NDArray[np.uint8], program: Program) -> Images:
@@ -156,19 +167,13 @@ def wrong_multiplication(
     Raises UsageError if an experiment cannot be written down.
     """
     trials = _Trials(device=device, program=program, image=image)
-    accumulators = _banks(trials, "d")
-    of_d = [
-        step
-        for step in trials.code.values()
-        if any(one.bank in accumulators for use in step.reads for one in use.registers)
-    ]
+    if not trials.products:
+        return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     ways: list[tuple[str, Program]] = [
-        (OF_TWINS, trials.without(dict(_other_values(trials)))),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),
-        (BEHIND_READS, trials.without({}, of_d)),
-        (BEHIND_READS, trials.without(every, of_d)),
+        (SAME_OF_D, trials.renewed()),
         (SHARED_A, trials.apart()),
         (BEHIND_CODE, trials.without(every, [*trials.code.values()])),
     ]
@@ -177,8 +182,6 @@ def wrong_multiplication(
     if is_right:
         return None
     found = {name for (name, _), cure in zip(ways, cured, strict=True) if cure}
-    if OF_TWINS in found and OF_REGISTERS not in found:
-        found.remove(OF_TWINS)
     condition = next((name for name, _ in ways if name in found), "")
     if condition:
         which = _which(trials, every) if condition in _WAITED_FOR else ""
@@ -200,20 +203,6 @@ def _banks(trials: _Trials, field: str) -> set[str]:
     return {register.bank for use in uses for register in use.registers}
 
 
-def _other_values(trials: _Trials) -> Iterator[tuple[Site, tuple[Step, ...]]]:
-    """Yield steps in place of code that makes a value of A for something else."""
-    made_for = _banks(trials, "a")
-    values = {_value(one) for one in trials.code.values() if one.destination in made_for}
-    for site, step in trials.code.items():
-        if step.destination not in made_for and _value(step) in values:
-            count = len(step.results)
-            yield site, (set_registers(destination=step.destination, count=count, constant=1),)
-
-
-def _value(step: LaneCode) -> LaneCode:
-    return replace(step, destination="a")
-
-
 def _which(trials: _Trials, which: Edits) -> str:
     """Say which multiplication has to be in flight; "" if it takes several."""
     products = trials.products
@@ -230,8 +219,11 @@ def _first_wrong(trials: _Trials) -> Form | None:
     device, program = trials.device, trials.program
     taken = [event.step for event in trace(program, trials.image, target=device.target).events]
     steps, buffers = list[Step](), list[Buffer]()
+    alone = {id(one): step for step in walk(program.steps) if isinstance(step, OneWarp)
+             for one in walk(step.body)}  # fmt: skip
     for step in taken:
-        steps.append(step)
+        owner = alone.get(id(step))
+        steps.append(step if owner is None else replace(owner, body=(step,)))
         if isinstance(step, AsyncProduct) and len(buffers) < _MOST:
             count, name = step.form.words("d"), f"seen{len(buffers)}"
             buffers.append(Buffer(name=name, space="global", size=4 * THREADS * count))

@@ -193,7 +193,8 @@ class Warps:
         """Return registers of threads, (count, threads, words), as those of single warps."""
         if self.threads == LANES:
             return planes
-        return {name: one.reshape(-1, LANES, one.shape[-1]) for name, one in planes.items()}
+        warps = self.count * self.threads // LANES
+        return {name: one.reshape(warps, LANES, one.shape[-1]) for name, one in planes.items()}
 
     def multiply_async(self, step: AsyncProduct, *given: Planes) -> Planes:
         """Return the registers of D of a warpgroup's multiplication, as behind the wait for it."""

@@ -254,6 +254,7 @@ struct Dot {
   u32 fraction, zero_exponent, normalised, limited, rounding, overflow, negative_zero, low_bits_rounded;
   u32 a_flushed, b_flushed, c_flushed, d_flushed, separate, last, addition, narrowing, nan, quick, in_order, sums, parts;
   u32 cut, own_exponents;   // low bits of the accumulator that sums lack; whether subnormals of 8 bits count as in their format
+  u32 indices;   // where the program has the bit of the index of each element of A; 0: metadata place none, or B's lines are what they choose
 };
 
 // A multiplicand: its significand and exponent, or what stands for one. Two of these markers, or one
@@ -458,6 +459,7 @@ struct Scratch {
   u32 *words;
   Factor *a, *b;
   Specials *specials;
+  u8 *chosen;   // which element of a line of B each element of A meets, of a sparse A; B lies across then, k by k
 };
 
 HERE Scratch scratch_of(const Dot &r, u8 *work) {
@@ -466,7 +468,8 @@ HERE Scratch scratch_of(const Dot &r, u8 *work) {
   s.words = (u32 *)(work + r.scratch);
   s.a = (Factor *)(s.words + (sizeof(Dot) / 4 + (1u << r.log_k) + r.blocks + 3) / 4 * 4);
   s.b = s.a + r.m * pitch;
-  s.specials = (Specials *)(s.b + lines * pitch);
+  s.specials = (Specials *)(s.b + (r.indices ? (r.n << r.log_k) * 2 : lines * pitch));
+  s.chosen = (u8 *)(s.specials + r.m + lines);
   return s;
 }
 
@@ -476,8 +479,22 @@ HERE void load_factors(const Factor *from, Factors *to) {
   for (int i = 0; i < LENGTH / 2; i++) to[i] = ((const Factors *)from)[i];
 }
 
+// What is special of those elements of a column of B that a row of A meets.
+HERE Specials specials_met(const Factor *of_b, u32 n, const u8 *chosen, u32 k) {
+  Specials s = {0, 0, 0, 0};
+  for (u32 i = 0; i < k; i++) {
+    Factor x = of_b[chosen[i] * n];
+    u32 bit = 1u << i;
+    if (x.exponent == NAN_FACTOR) s.nan |= bit;
+    if (x.exponent == INFINITE_FACTOR) s.infinite |= bit;
+    if (x.exponent == ZERO) s.zero |= bit;
+    if (x.significand < 0) s.negative |= bit;
+  }
+  return s;
+}
+
 // Adds one block to the sums of a lane, whose outputs are LANES apart. They are of the same column, and
-// have a line of B in common, but where they are of several LINES. A LENGTH of 0 stands for any, and any
+// have a line of B in common, but where they are of several LINES, or each meets (2) elements of its own. A LENGTH of 0 stands for any, and any
 // format. `from` and `to` are where sums are before and after it, in `work`; a sum that is no number becomes `nan`.
 struct Sums { u32 from, to, nan; };
 
@@ -503,11 +520,28 @@ HERE void add_some(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums 
   for (u32 output = LANE; output < size; output += LANES) {
     u32 before = from[output], line = apart ? output : column, up = 0, down = 0;
     const Factor *left = s.a + row * pitch + start, *right = s.b + line * pitch + start;
-    if (LINES) load_factors<LENGTH>(right, own);
+    if (LINES == 1) load_factors<LENGTH>(right, own);
+    const u8 *chosen = s.chosen + (row << r.log_k);
+    Factor some[LINES == 2 && !LENGTH ? 32 : 1];
+    if constexpr (LINES == 2) {
+      const Factor *of_b = s.b + column;
+      if constexpr (LENGTH) {
+        UNROLL
+        for (int i = 0; i < LENGTH / 2; i++) {
+          own[i].first = of_b[chosen[start + 2 * i] * n];
+          own[i].second = of_b[chosen[start + 2 * i + 1] * n];
+        }
+      }
+      else {
+        for (u32 i = 0; i < count; i++) some[i] = of_b[chosen[start + i] * n];
+        right = some;
+      }
+    }
     u32 special = (before & most) == most;
     if (found) {
       const Specials *x = s.specials + row;
-      if (LINES) common = s.specials[r.m + line];
+      if (LINES == 1) common = s.specials[r.m + line];
+      if (LINES == 2) common = specials_met(s.b + column, n, chosen, 1u << r.log_k);
       special |= (x->nan | x->infinite | common.nan | common.infinite) & mask;
     }
     if (!LENGTH && r.limited) up = too_large(left, right, count, fractions, 0), down = too_large(left, right, count, fractions, 1);
@@ -529,7 +563,8 @@ HERE void add_some(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums 
 template <int LENGTH, u32 FORMAT>
 APART void add_block(u32 scratch, u8 *work, u32 start, u32 count, u32 found, Sums sums) {
   const Dot &r = *(const Dot *)(work + scratch);
-  if (!LENGTH || r.apart || LANES & (r.n - 1)) TWICE((add_some<LENGTH, FORMAT, 1>(scratch, work, start, count, found, sums)));
+  if (r.indices) TWICE((add_some<LENGTH, FORMAT, 2>(scratch, work, start, count, found, sums)));
+  else if (!LENGTH || r.apart || LANES & (r.n - 1)) TWICE((add_some<LENGTH, FORMAT, 1>(scratch, work, start, count, found, sums)));
   else TWICE((add_some<LENGTH, FORMAT, 0>(scratch, work, start, count, found, sums)));
 }
 
@@ -624,6 +659,17 @@ HERE u32 decoded_any(const Dot &r, const u32 *members, const u8 *from, u32 lines
   return decoded<0>(members, from, lines, r.log_k, format, flush, r.low_bits_rounded, r.own_exponents, shift, to);
 }
 
+// Decodes a B of which metadata choose: twice as deep, and k by k.
+HERE u32 decoded_across(const Dot &r, const u8 *from, Factor *to) {
+  u32 log_n = 31 - LEADING(r.n), log_depth = r.log_k + 1, found = 0;
+  EACH(i, r.n << log_depth) {
+    u32 bits = (u32)loaded(from, ((i & (r.n - 1)) << log_depth) + (i >> log_n), width(r.b_format));
+    to[i] = factor(bits, r.b_format, r.b_flushed, 0, r.own_exponents);
+    found |= to[i].exponent <= INFINITE_FACTOR;
+  }
+  return found;
+}
+
 // Of lines that follow each other. k is even.
 HERE void find_specials(const Factor *factors, u32 lines, u32 k, Specials *to) {
   EACH(line, lines) {
@@ -696,8 +742,15 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   const Scratch s = scratch_of(r, work);
   u32 found = 0;
   ROLLED   // by the same instructions: both have one format, mostly
-  for (u32 b = 0; b < 2; b++)
+  for (u32 b = 0; b < (r.indices ? 1 : 2); b++)
     found |= decoded_any(r, members, work + (b ? r.b : r.a), b ? lines : r.m, b ? r.b_format : r.a_format, b ? r.b_flushed : r.a_flushed, b ? 0 : shift, b ? s.b : s.a);
+  if (r.indices) {
+    found |= decoded_across(r, work + r.b, s.b);
+    EACH(i, r.m << r.log_k) {
+      u32 k = members[i & ((1u << r.log_k) - 1)], bit = code[r.indices + (i >> r.log_k << r.log_k) + k];
+      s.chosen[i] = (u8)(k / 2 * 4 + (work[bit >> 3] >> (bit & 7) & 3));
+    }
+  }
   // C that is as sums are is read where it is added to. Sums that are D are made where that goes.
   const u32 from_c = !r.last && width(r.format) == 32 && r.c_format == r.format && !r.c_flushed, to_d = r.sums == r.d;
   u32 *sums = (u32 *)(work + r.sums), *parts = (u32 *)(work + r.parts);
@@ -706,7 +759,7 @@ HERE void dot_products(const u32 *words, const u32 *code, u8 *work) {
   found = ANY(found);
   MEET();
   if (found) {
-    find_specials(s.a, r.m + lines, 1u << r.log_k, s.specials);
+    find_specials(s.a, r.indices ? r.m : r.m + lines, 1u << r.log_k, s.specials);
     MEET();
   }
   for (u32 block = 0, start = 0; block < r.blocks; start = ends[block++]) {
@@ -945,13 +998,14 @@ APART void elementwise(const u32 *words, u8 *work) {
 }
 
 // What each element of a row of A meets of which metadata place the elements that are stored. Words: bytes of a unit, units of a stored row,
-// rows, columns, B, where it goes, and for each unit of each row the bit where its index is.
+// rows, columns, B, where it goes, and for each unit of each row the bit where its index is. Units and columns are powers of two.
 HERE void choose(const u32 *words, const u32 *code, u8 *work) {
-  u32 size = words[0], units = words[1], columns = words[3];
+  u32 size = words[0], units = words[1], columns = words[3], log_units = 31 - LEADING(units), log_columns = 31 - LEADING(columns);
   const u8 *b = work + words[4];
-  EACH(i, words[2] * columns * units) {
-    u32 unit = i % units, column = i / units % columns, bit = code[words[6] + i / (units * columns) * units + unit];
-    u32 index = work[bit >> 3] >> (bit & 7) & 3, from = column * 2 * units + unit / 2 * 4 + index;
+  EACH(i, words[2] << (log_units + log_columns)) {
+    u32 unit = i & (units - 1), column = i >> log_units & (columns - 1), row = i >> (log_units + log_columns);
+    u32 bit = code[words[6] + (row << log_units) + unit], index = work[bit >> 3] >> (bit & 7) & 3;
+    u32 from = (column << log_units) * 2 + unit / 2 * 4 + index;
     if (size == 2) ((u16 *)(work + words[5]))[i] = ((const u16 *)b)[from];
     else work[words[5] + i] = b[from];
   }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracle.execution.chosen import scale_places
 from oracle.isa.forms import Form, FormatKind, Shape, format_named
@@ -35,7 +36,7 @@ OPERATIONS = {
 """Numbers of the interpreter's element-wise operations; signs and complements are masks."""
 _COLUMNS = 32, 16, 8
 """Of a warpgroup's D that are computed together: as many as the interpreter takes."""
-_DOT_WORDS = 39  # words of a dot product, which the interpreter keeps where it decodes
+_DOT_WORDS = 40  # words of a dot product, which the interpreter keeps where it decodes
 _QUICK_BITS = 31  # a block's terms, summed, have to fit into 32 bits with their sign
 _TERM_BITS, _SUM_BITS = 16, 62
 """Of a product of two elements of 8 bits and two scales, and most of what has 64 with its sign."""
@@ -73,14 +74,7 @@ class ProductWriter(MemoryWriter):
         place, written = self._room(d, others)
         places_.append(place)
         if form.has_metadata:
-            assert step.selector is not None
-            for rows, part, starts in self._placed(
-                form, step.selector, uses["e"], form.shape.n, places_
-            ):
-                if form.is_scaled:
-                    self._scaled(step, uses, part, starts, rows)
-                else:
-                    self._product(form, part, starts, apart=True)
+            self._sparse(step, uses, form.shape.n, places_)
         elif form.is_scaled:
             self._scaled(step, uses, form.shape, places_, slice(None))
         else:
@@ -90,19 +84,21 @@ class ProductWriter(MemoryWriter):
                 self._product(form, form.shape, starts)
         self._deliver(place, written)
 
-    def _placed(
-        self, form: Form, selector: int, metadata: Use, columns: int, places_: list[int]
-    ) -> Iterator[tuple[slice, Shape, list[int]]]:
-        """Write for some rows of a sparse A at a time which elements of B they meet.
-
-        Iterates over these rows, the shape of their product, and where A, B, C, D lie: B has a line
-        for each output.
-        """
-        shape = form.stored.shape
-        (words,) = self._bases(metadata)
-        bits = 8 * words + index_bits(form, selector)
+    def _sparse(
+        self, step: Op[Any] | AsyncProduct, uses: Mapping[str, Use], columns: int,
+        places_: list[int],
+    ) -> None:  # fmt: skip
+        """Write the product of a sparse A and some columns of B, at A, B, C, D."""
+        form, shape = step.form, step.form.stored.shape._replace(n=columns)
+        assert step.selector is not None
+        (words,) = self._bases(uses["e"])
+        bits = 8 * words + index_bits(form, step.selector)
+        if form.a_type.is_float and form.a_type.bits <= 16 and not form.is_scaled:
+            self._dot(form, shape, places_, indices=bits)
+            return
+        # Some rows at a time: of these B has a line for each output.
         size, units = unit_bits(form) // 8, bits.shape[1]
-        part = shape._replace(m=form.threads // columns, n=columns)
+        part = shape._replace(m=form.threads // columns)
         chosen = self._take(part.m * columns * units * size)
         bytes_ = (units * size, 0, *(columns * form.type(one).bits // 8 for one in "cd"))
         for row in range(0, shape.m, part.m):
@@ -110,7 +106,10 @@ class ProductWriter(MemoryWriter):
             self._add_table(words + 6, bits[row : row + part.m])
             starts = [start + row * one for start, one in zip(places_, bytes_, strict=True)]
             starts[1] = chosen
-            yield slice(row, row + part.m), part, starts
+            if isinstance(step, Op) and form.is_scaled:
+                self._scaled(step, uses, part, starts, slice(row, row + part.m))
+            else:
+                self._product(form, part, starts, apart=True)
 
     def multiply_async(self, step: AsyncProduct) -> None:
         """Write a product of a warpgroup, some columns at a time."""
@@ -124,26 +123,24 @@ class ProductWriter(MemoryWriter):
             self._touch_all((used["e"],))
         d, n = self._matrix_of(form, used["d"]).reshape(form.shape.m, -1), form.shape.n
         element, line = form.d_type.bits // 8, form.shape.k * form.b_type.bits // 8
-        nothing = 0
-        if step.scale_d == 0:
-            nothing = self._nothing(form.shape.m * _COLUMNS[0] * element)
+        size = form.shape.m * _COLUMNS[0] * element
+        nothing = self._take(size) if step.scale_d == 0 else 0
+        if nothing:
+            self.add(Code.FILL, nothing, size // 4, 0, 0)
         scratch, first = self._scratch, 0
         while first < n:
             columns = next(one for one in _COLUMNS if first + one <= n)
             own = d[:, first * element : (first + columns) * element].ravel()
             place, written = self._take(len(own)), own
-            if step.scale_d == 0:
-                before = nothing
-            elif isinstance(step.scale_d, Word):
+            if isinstance(step.scale_d, Word):
                 before = self._before(step.scale_d, own)
             else:
-                before = self._whole(own)
+                before = nothing or self._whole(own)
             starts = [a, b + first * line, before, place]
             if step.selector is None:
                 self._product(form, form.shape._replace(n=columns), starts)
             else:
-                for _, part, some in self._placed(form, step.selector, used["e"], columns, starts):
-                    self._product(form, part, some, apart=True)
+                self._sparse(step, used, columns, starts)
             self._deliver(place, written)
             self._scratch = scratch
             first += columns
@@ -161,12 +158,6 @@ class ProductWriter(MemoryWriter):
         words = place, negated, len(addresses) // 4, signs, 0
         self.add(Code.ELEMENTWISE, OPERATIONS[Operation.XOR], 32, 0, *words)
         return negated
-
-    def _nothing(self, size: int) -> int:
-        """Return where zeros lie."""
-        place = self._take(size)
-        self.add(Code.FILL, place, size // 4, 0, 0)
-        return place
 
     def _before(self, scale: Word, addresses: Addresses) -> int:
         """Return where bytes lie if a word is not zero; else zeros do."""
@@ -229,7 +220,7 @@ class ProductWriter(MemoryWriter):
                 Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
             )
         else:
-            self._dot(form, shape, places_, apart)
+            self._dot(form, shape, places_, apart=apart)
 
     def _double_figures(self, form: Form) -> tuple[int, ...]:
         rule = self.model.double_chain
@@ -244,11 +235,16 @@ class ProductWriter(MemoryWriter):
         halves = (one >> shift & MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
         return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
 
-    def _dot(self, form: Form, shape: Shape, places_: list[int], apart: bool) -> None:
+    def _dot(
+        self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False,
+        indices: NDArray[np.int64] | None = None,
+    ) -> None:  # fmt: skip
+        """Write a truncated sum; `indices`: the bits of those of a sparse A, (m, k)."""
         rule, before = self.model.dot_for(form), self._scratch
         lines = shape.m * shape.n if apart else shape.n
         blocks = rule.blocks(shape.k)
-        scratch = self._take(_scratch_bytes(shape, lines, len(blocks)))
+        size = _scratch_bytes(shape, lines, len(blocks), 1 if indices is None else 2)
+        scratch = self._take(size)
         members = np.array([k for block in blocks for k in block])
         ends = np.cumsum([len(block) for block in blocks])
         accumulator, size = rule.accumulator_format, 4 * shape.m * shape.n
@@ -283,8 +279,10 @@ class ProductWriter(MemoryWriter):
             *(rule.nan.value, _is_quick(rule, blocks), bool((np.diff(members) == 1).all())),
             *(sums, parts),
             accumulator.fraction_bits - rule.sum_format.fraction_bits,
-            rule.subnormal_exponent is not None,
+            *(rule.subnormal_exponent is not None, 0),
         )
+        if indices is not None:
+            self._add_table(words + _DOT_WORDS - 1, indices)
         self._add_table(words + 14, np.concatenate([members, ends]))
         self._scratch = before
 
@@ -308,10 +306,14 @@ class ProductWriter(MemoryWriter):
         return found.ravel()
 
 
-def _scratch_bytes(shape: Shape, lines: int, blocks: int) -> int:
-    """Return the memory of a dot product's words and what it decodes: `scratch_of` over there."""
+def _scratch_bytes(shape: Shape, lines: int, blocks: int, depth: int) -> int:
+    """Return the memory of a dot product's words and what it decodes: `scratch_of` over there.
+
+    B is `depth` times as deep as what is stored of A.
+    """
     words = -(-(_DOT_WORDS + shape.k + blocks) // 4) * 4
-    return 4 * words + (shape.m + lines) * (8 * (shape.k + 2) + 16)
+    factors = shape.m * (shape.k + 2) + lines * (depth * shape.k + 2)
+    return 4 * words + 8 * factors + 16 * (shape.m + lines) + shape.m * shape.k
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

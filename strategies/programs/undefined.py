@@ -221,4 +221,4 @@ def _unordered(program: Program, dice: Dice, target: str) -> Program:
             other = replace(program, steps=steps)
             if undefined(other, target=target):
                 return other
-    return program  # there is none without a multiplication
+    return program  # there is none where it comes to no multiplication

@@ -16,7 +16,6 @@ from hypothesis.internal.conjecture.data import ConjectureData
 
 from oracle.descriptors import UNIT
 from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
-from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Uniform, Word
@@ -36,7 +35,7 @@ from oracle.program.steps import (
 )
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
 from strategies.features import OF_GROUPS, Feature, Focus, Has
-from strategies.programs.builder import Builder, Dice, everything, families, operand_of
+from strategies.programs.builder import Builder, Dice, everything, families, operand_of, palette
 from strategies.programs.group_builder import (
     LINES,
     WORDS,
@@ -64,14 +63,14 @@ for 8 images of so many (2026-11)."""
 
 
 def group_program(
-    data: ConjectureData, focus: Focus, forms: Sequence[Form], module: Module,
+    data: ConjectureData, focus: Focus, forms: tuple[Form, ...], module: Module,
     alone: Callable[[Builder], Program],
 ) -> Program:  # fmt: skip
     """Draw a program of a warpgroup that the ISA defines, about the form of the focus.
 
     `alone` draws a program of one warp, which one of the four takes, or all of them do.
     """
-    known = [one for one in forms if one.warps > 1 and one.is_product and is_available(one, module)]
+    known = palette(forms, module).group_products
     builder = GroupBuilder(data, known, alone=alone, focus=focus, module=module)
     dice = builder.dice()
     main = focus.form if focus.form is not None and focus.form.is_product else dice.one_of(known)
@@ -320,11 +319,19 @@ def _changed(builder: GroupBuilder, dice: Dice) -> None:
 
 
 def _read(builder: GroupBuilder, dice: Dice) -> None:
-    """Append what reads a part of a D."""
-    name = dice.one_of([*builder.d])
-    if builder.d[name].words("d") >= WORDS:
-        first = WORDS * dice.below(builder.d[name].words("d") // WORDS)
-        builder.here.append(_added("y", listed(name, first), dice.one_of(("add.u32", "xor.b32"))))
+    """Append what reads a part of a D; or the same of it before and behind a multiplication."""
+    name, kind = dice.one_of([*builder.d]), dice.below(4)
+    if builder.d[name].words("d") < WORDS:
+        return
+    part = listed(name, WORDS * dice.below(builder.d[name].words("d") // WORDS))
+    if kind:
+        builder.here.append(_added("y", part, dice.one_of(("add.u32", "xor.b32"))))
+        return
+    # Compilers took the value of before (ptxas 12.4 to 13.5, 2026-11-29).
+    expression = " ".join(part), dice.one_of(_OPERATIONS[:2]), dice.one_of(_CONSTANTS)
+    _seen(builder, dice, expression)
+    _product(builder, builder.dice(), needed=True, d=name)
+    _seen(builder, dice, expression)
 
 
 def _restage(builder: GroupBuilder, dice: Dice) -> None:
@@ -482,13 +489,19 @@ def _multiply(builder: GroupBuilder, dice: Dice) -> None:
 
 
 def _product(
-    builder: GroupBuilder, dice: Dice, a: str = "", *, needed: bool = False, but: str = ""
+    builder: GroupBuilder,
+    dice: Dice,
+    a: str = "",
+    *,
+    needed: bool = False,
+    but: str = "",
+    d: str = "",
 ) -> None:
-    """Append a multiplication, of registers of A if they are given; if it is short enough.
+    """Append a multiplication, of registers of A or D if they are given; if it is short enough.
 
     `but` is a buffer that it may not read.
     """
-    name = dice.one_of([*builder.d])
+    name = dice.one_of([d] if d else [*builder.d])
     form = builder.d[name]
     columns = form.shape.n * builder.turns
     if builder.columns and not needed and builder.columns + columns > _MOST_COLUMNS:

@@ -99,6 +99,21 @@ def test_pycuda_and_nvml_are_imported_by_the_cuda_runner_alone() -> None:
     assert not [path for path in MODULES if "fuzz.explain.standalone" in imported(path)]
 
 
+TAKEN = {"simulated": {"oracle.errors"}, "faults": {"oracle.errors", "oracle.isa.legality"}}
+"""What the simulated device and its faults have of other rooms: exceptions, and of comments alone
+what is known of PTX as a text. They share no layout, no arithmetic and no table."""
+
+
+@pytest.mark.parametrize("package", TAKEN)
+def test_the_simulated_device_shares_nothing_with_the_oracle(package: str) -> None:
+    paths = [path for path in MODULES if relative(path).startswith(f"runners/{package}/")]
+    assert not any("ml_dtypes" in tops(path) for path in paths)
+    names = {name for path in paths for name in imported(path)}
+    assert {one for one in names if one.split(".")[0] in {*MAY_IMPORT} - {"runners"}} == TAKEN[
+        package
+    ]
+
+
 def test_hypothesis_is_imported_by_strategies_alone() -> None:
     found = {path.relative_to(ROOT).parts[0] for path in MODULES if "hypothesis" in tops(path)}
     assert found == {"strategies"}

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 # `np.unique` imports numpy.ma, and a module of tests of which a function prepares a command pytest.
+import command_line  # noqa: F401
 import numpy.ma  # noqa: F401
 import pytest  # noqa: F401
 from value_runs import run

@@ -38,14 +38,12 @@ DEFINED = {
 }
 UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
 INSTRUCTIONS = {
-    "sm_70": "e1ad3e315d9f49fc",
     "sm_90": "9936c4bc443b16ac",
     "sm_90a": "4559edc1a05b7a48",
     "sm_100a": "2b49acf0b90ffb3a",
 }
 VERSIONS = {
-    "sm_70": "6.0", "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_90a": "8.0",
-    "sm_100a": "8.7",
+    "sm_75": "6.5", "sm_80": "7.0", "sm_90": "8.0", "sm_90a": "8.0", "sm_100a": "8.7",
 }  # fmt: skip
 
 

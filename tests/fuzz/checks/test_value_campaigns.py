@@ -11,12 +11,14 @@ import pytest
 from value_runs import campaign, entries, replayed, run
 
 from corpus import Entry, Kind
-from corpus.finding import EXPECTED, INPUT
+from corpus.finding import EXPECTED, INPUT, KERNEL
 from corpus.programs import unpack
 from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.pool import RoundEnd
 from fuzz.campaign.store import Budget
-from fuzz.checks.protocol import Examination, Job
+from fuzz.checks.protocol import Examination, Found, Job
 from fuzz.findings.case import ACTUAL, subject_of
+from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import COPIES, differences, in_a_line
 from fuzz.runner import RunnerChoice, opened
 from oracle.bounds.permission import allowed_bytes, permitted
@@ -62,10 +64,10 @@ the smallest cases of many."""
         ("accumulator-ignored", "m16n16k16.f32.f32", {Kind.VIOLATION, Kind.DEVIATION}),
         ("store-one-row-off", "wmma*m8n8k4", {Kind.VIOLATION, Kind.LAUNCH_FAILURE}),
         ("s4-as-u4", "wmma*s4", {Kind.VIOLATION}),
-        ("stuck-bit-on-one-sm", "m16n16k16*u8", {Kind.VIOLATION}),
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in (
+                ("stuck-bit-on-one-sm", "m16n16k16*u8", {Kind.VIOLATION}),
                 ("popcount-off-by-one", "mma*.b1.", {Kind.VIOLATION}),
                 # What is loaded may be multiplied, and a product has bounds.
                 ("ldmatrix-rotated-rows", "ldmatrix", {Kind.VIOLATION, Kind.DEVIATION}),
@@ -129,6 +131,23 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     assert status.families
     assert given
     assert all(when + seconds < 600.6 for when, seconds in given)
+
+
+def test_of_one_more_finding_of_a_cause_the_name_is_enough(tmp_path: Path) -> None:
+    with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
+        begun = campaign(ready, tmp_path, cases=16, only="wmma*s4*", images=16)
+        (family, *_) = begun.run().families
+        assert family.saved is not None
+        look = Bucket.of(family.case.kind, "what it looks like")
+        for replayed in (frozenset[Bucket](), frozenset({family.bucket})):
+            job = Examination(corpus=tmp_path, id=family.saved.id, bucket=look, replayed=replayed)
+            begun.pool.give(job)
+            (event,) = begun.pool.poll(0.0)
+            assert isinstance(event, RoundEnd)
+            assert isinstance(event.report, Found)
+            assert event.report.bucket == family.bucket
+            assert (KERNEL in event.report.files) is (not replayed)
+            assert event.report.case is not None
 
 
 def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:

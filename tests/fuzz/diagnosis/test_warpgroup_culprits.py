@@ -20,7 +20,6 @@ from oracle.program.steps import (
     Copy,
     Loop,
     OneWarp,
-    PlainAccess,
     Step,
     is_lane_code,
     plain_load,
@@ -120,11 +119,6 @@ def waits_behind(steps: list[Step], which: Callable[[AsyncProduct], bool]) -> bo
     )
 
 
-def merges_twins(steps: list[Step]) -> bool:
-    """One register for both values, written while a multiplication reads it."""
-    return SEEN in steps and MADE in steps and not waits_behind(steps, lambda one: bool(one.a))
-
-
 def overwrites_a(steps: list[Step]) -> bool:
     return not waits_behind(steps, lambda one: bool(one.a))
 
@@ -133,10 +127,9 @@ def forgets_a_wait(steps: list[Step]) -> bool:
     return not waits_behind(steps, lambda _: True)
 
 
-def sinks_reads(steps: list[Step]) -> bool:
-    """What is made of D, computed behind the multiplication that overwrites it."""
-    places = [at for at, one in enumerate(steps) if one == READ]
-    return any(not isinstance(steps[at + 1], PlainAccess) for at in places[:-1])
+def takes_d_for_unchanged(steps: list[Step]) -> bool:
+    """What is made of D is made once of it before and behind a multiplication."""
+    return steps.count(READ) == 2 and any(isinstance(one, AsyncProduct) for one in steps)
 
 
 def takes_a_of_the_next_turn(steps: list[Step]) -> bool:
@@ -191,11 +184,10 @@ class Defective:
 
 
 @pytest.mark.parametrize(("defect", "wrong", "named"), [
-    (merges_twins, TWINS, "wgmma.mma_async/in flight with a in registers, whose value is computed "
-     "twice"),
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
-    (sinks_reads, READS, "wgmma.mma_async/behind scalar code that reads its d"),
+    (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
+     "and behind it"),
     (takes_a_of_the_next_turn, CHANGED, "wgmma.mma_async/with a in registers that scalar code "
      "reads"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
@@ -210,7 +202,7 @@ def test_a_program_is_named_by_what_it_is_right_without(
     found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
     assert found is not None
     assert key_of(found) == named
-    if defect in (merges_twins, overwrites_a):
+    if defect is overwrites_a:
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
 
 

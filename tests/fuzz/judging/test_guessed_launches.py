@@ -337,13 +337,14 @@ def test_contents_are_where_the_results_of_a_kernel_turn(what: str) -> None:
     arguments = {"x": BufferRow(bytes=768, type="u32"), "n": 777}
     setup = setup_of(texts[0], LaunchRows(grid=1, block=64, arguments=arguments))
     edges, device = edges_of(texts[0], setup), SimulatedDevice("sm_90")
+
+    def turns(seed: int, number: int) -> bool:
+        image = image_of(setup, seed=seed, number=number, edges=edges)
+        made = (device.load(ptx).launch_grid("k", image, setup.launch).image for ptx in texts)
+        return len({one.tobytes() for one in made}) == 2
+
     for seed in range(2):
-        images = [image_of(setup, seed=seed, number=one, edges=edges) for one in range(64)]
-        made = [
-            [device.load(ptx).launch_grid("k", one, setup.launch).image.tobytes() for one in images]
-            for ptx in texts
-        ]
-        assert made[0] != made[1], seed
+        assert any(turns(seed, number) for number in range(64)), seed
 
 
 def test_floats_of_other_widths_and_no_constants_at_all_have_edges() -> None:

@@ -95,13 +95,6 @@ def key_named(runner: Rewriting, program: Program, image: np.ndarray) -> str:
         (r"@!?%p\d+ testp\.", "testp.", "testp/under a predicate", TESTP),
         # Of set with f32 they keep it for a part of what it becomes.
         (r"@!?%p\d+ (set\.\S+\.f32\.)", r"\1", "set.*.f32.*/under a predicate", SET),
-        # ptxas before 13.1 folds a position of 32 and more to a field of ones.
-        (
-            r"bfe\.s32 (%\w+), %\w+, 0x[2-9a-f][0-9a-f],",
-            r"bfe.s32 \1, -1, 31,",
-            "bfe.s32/with constants",
-            ALONE,
-        ),
         # Loops that count down take one turn more.
         (r"setp\.le\.s32 (%\w+, %\w+, 0;)", r"setp.lt.s32 \1", "a loop of lanes", ALONE),
         (r"brev\.b32", "not.b32", "brev.b32", ROWS),

@@ -48,8 +48,8 @@ def ready(trouble: str = "", **environment: str) -> Iterator[OpenRunner]:
 
 def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
     with ready() as opened:
-        progress = campaign(opened, tmp_path, images=8, cases=64).run()
-    assert progress.compared == 64
+        progress = campaign(opened, tmp_path, images=8, cases=32).run()
+    assert progress.compared == 32
     assert not progress.families
 
 
@@ -106,9 +106,9 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(
             return submitted
 
         monkeypatch.setattr(runner, "submit", killing)
-        progress = campaign(opened, tmp_path, images=8, cases=64).run()
+        progress = campaign(opened, tmp_path, images=8, cases=32).run()
         assert runner.starts == 2
-    assert progress.compared == progress.cases == 64
+    assert progress.compared == progress.cases == 32
     assert {family.case.kind for family in progress.families} <= {Kind.FLAKY}
 
 

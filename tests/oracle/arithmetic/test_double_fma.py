@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import dot_products
 from reference.numbers import F64, decode
@@ -53,28 +53,17 @@ anything = st.one_of(
 )
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(st.lists(st.tuples(anything, anything, anything), min_size=1, max_size=4))
-def test_any_fma_is_rounded_once(mode, cases):
-    _check(*zip(*cases, strict=True), mode)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@example(ONE | 1, ONE | 1, 0, 0)
-@given(doubles(512, 1534), doubles(512, 1534), st.integers(-2, 2), st.integers(0, 1))
-def test_cancellation_leaves_the_exact_rest(mode, a, b, steps, same_sign):
-    """The addend is about minus the product, so that its low half is what remains."""
-    with np.errstate(all="ignore"):
-        product = np.array([a, b], np.uint64).view(np.float64).prod()
-    pattern = int(np.array(product).view(np.uint64))
-    addend = max(0, min((pattern & ~SIGN) + steps, 0x7FEF << 48))
-    sign = (pattern ^ (0 if same_sign else SIGN)) & SIGN
-    _check([a], [b], [addend | sign], mode)
-
-
+sign = st.integers(0, 1).map(lambda negative: negative << 63)
 minute = st.integers(1, 1 << 20)
 halves = st.integers(-1, 1)
-sign = st.integers(0, 1).map(lambda negative: negative << 63)
+
+
+def cancelling(a, b, steps, sign):
+    """An addend that is about minus the product, so that its low half is what remains."""
+    with np.errstate(all="ignore"):
+        pattern = int(np.array([a, b], np.uint64).view(np.float64).prod().view(np.uint64))
+    addend = max(0, min((pattern & ~SIGN) + steps, 0x7FEF << 48))
+    return a, b, addend | (pattern ^ sign) & SIGN
 
 
 def _minus_minute(i, exponent):
@@ -82,31 +71,38 @@ def _minus_minute(i, exponent):
     return exponent << 52 | (1 << 52) - 2 * i
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(minute, halves, sign, doubles(60, 2000))
-def test_a_minute_part_of_the_product_decides_a_tie(mode, i, scale, negative, addend):
-    """The product rounds to half a unit of the addend, or twice or half of that."""
+def tie(i, scale, negative, addend):
+    """A product that rounds to half a unit of the addend, or twice or half of that."""
     exponent = (addend & ~SIGN) >> 52
-    _check([ONE + i | negative], [_minus_minute(i, exponent - 54 + scale)], [addend], mode)
+    return ONE + i | negative, _minus_minute(i, exponent - 54 + scale), addend
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(minute, halves, sign, st.integers(0, 1 << 53), sign)
-def test_it_decides_a_tie_between_subnormals(mode, i, scale, negative, addend, side):
-    small = 1023 - 537 << 52 | i | negative
-    _check([small], [_minus_minute(i, 1022 - 538 + scale)], [addend | side], mode)
+def subnormal_tie(i, scale, negative, addend):
+    return 1023 - 537 << 52 | i | negative, _minus_minute(i, 1022 - 538 + scale), addend
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(doubles(400, 640), doubles(400, 640), st.integers(0, 1 << 54), st.integers(0, 1))
-def test_results_near_the_subnormals_are_rounded_once(mode, a, b, addend, sign):
-    _check([a], [b], [addend | sign << 63], mode)
+small = doubles(400, 640)
+OPERANDS = {
+    "any": st.tuples(anything, anything, anything),
+    "cancelling": st.just((ONE | 1, ONE | 1, ONE + 2 | SIGN))
+    | st.builds(cancelling, doubles(512, 1534), doubles(512, 1534), st.integers(-2, 2), sign),
+    "a tie but for a minute part": st.builds(tie, minute, halves, sign, doubles(60, 2000)),
+    "a tie between subnormals": st.builds(
+        subnormal_tie, minute, halves, sign, st.builds(int.__or__, st.integers(0, 1 << 53), sign)
+    ),
+    "about the subnormals": st.tuples(
+        small, small, st.builds(int.__or__, st.integers(0, 1 << 54), sign)
+    ),
+    "overflow": st.tuples(doubles(1500, 1560), doubles(1500, 1560), doubles(2040, 2046)),
+}
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(doubles(1500, 1560), doubles(1500, 1560), doubles(2040, 2046))
-def test_overflow_follows_the_mode(mode, a, b, c):
-    _check([a], [b], [c], mode)
+@pytest.mark.parametrize("operands", OPERANDS.values(), ids=OPERANDS)
+@given(st.data())
+def test_any_fma_is_rounded_once(operands, data):
+    cases = data.draw(st.lists(operands, min_size=1, max_size=4))
+    for mode in MODES:
+        _check(*zip(*cases, strict=True), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)

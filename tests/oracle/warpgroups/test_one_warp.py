@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from oracle.errors import UsageError
+from oracle.execution.execution import execute
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
+from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Buffer, Place
 from oracle.program.operations import set_registers
 from oracle.program.program import Program
@@ -78,3 +81,10 @@ def test_what_one_of_four_warps_cannot_take_is_refused() -> None:
         program(alone(0, GROUPS))
     with pytest.raises(UsageError, match="0 to 3"):
         alone(4)
+
+
+def test_code_that_reads_no_registers_is_taken_by_four_warps() -> None:
+    code = LaneCode(destination="n", results=("lane",), code=())
+    own = program(code, plain_store(registers="n", count=1, place=Place(buffer="g"), lanes=THREADS))
+    (image,) = execute(own, np.full((1, own.image_bytes), 0xFF, np.uint8), target="sm_90a").images
+    assert image.view("<u4")[:THREADS].tolist() == [*range(32)] * 4

@@ -15,6 +15,7 @@ from cuda_fakes import HANGS, fake_runner, module
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
+from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.program import Program, different
 from oracle.program.steps import product_of
@@ -22,10 +23,11 @@ from runners.cuda import runner as cuda_runner
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.kernels import Kernel
+from runners.ledger import ROWS
 from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshRan, FreshWork
-from runners.reference.self_check import LISTED
+from runners.reference.self_check import LISTED, _group
 from runners.simulated_runner import SimulatedRunner, host_reference
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
@@ -148,6 +150,28 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
         assert found.trouble is Trouble.UNAVAILABLE
         assert "--no-device-reference" in found.message
         assert "wrong on images whose results are known" in found.detail
+
+
+def test_a_warpgroup_is_compared_and_its_multiprocessors_are_not_known(runner: CudaRunner) -> None:
+    opcode = "wgmma.mma_async.sync.aligned.m64n8k32.f32.{0}.{0}"
+    program, other = (_group(form_of(opcode.format(name))) for name in ("e4m3", "e5m2"))
+    compiled = runner.compile(emit(program, module=Module.named("sm_90a", "8.0")))
+    assert isinstance(compiled, Compiled), compiled
+    images = expand(RECIPE, program, 5, first=FIRST)
+    after, said = (execute(one, images, target="sm_90a").images for one in (program, other))
+    for judge, expected in ((program, after), (other, said)):
+        asked = FreshWork(
+            encoded=encode(judge, model_for("sm_90a")), contents=device_contents(RECIPE, program),
+            first=FIRST, count=5, sampled=(FIRST + 2,),
+        )  # fmt: skip
+        found = runner.fresh(compiled, asked).collect()
+        assert isinstance(found, FreshRan), found
+        wrong = [FIRST + one for one in different(expected, after).tolist()]
+        assert (found.images, found.differing) == (5, len(wrong))
+        assert found.numbers.tolist() == (wrong or [FIRST + 2])
+        assert np.array_equal(found.after, after[(found.numbers - FIRST).astype(int)])
+        assert (found.sms >= ROWS).all()
+    assert wrong
 
 
 def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:

@@ -57,11 +57,11 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
 @pytest.mark.parametrize("feature", possible_features(VALUED_FORMS[0]), ids=str)
 def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
     key = list(FEATURES.values()).index(feature)
-    # About any form, about a multiplication, and about one of the other kinds in turn.
-    chosen = (*list(_KINDS)[:2], list(_KINDS)[2 + key % 3])
+    # About any form, and about one of the kinds in turn.
+    chosen = ("any form", list(_KINDS)[1 + key % 4])
     found = [hit for kind in chosen for hit in _honoured(feature, _KINDS[kind], 1, key)]
-    # Of 6 programs all but one, so that 95% on average pass (see the slow test).
-    assert sum(found) >= 5, f"{sum(found)} of {len(found)}"
+    # Of 4 programs all but one.
+    assert sum(found) >= 3, f"{sum(found)} of {len(found)}"
 
 
 _LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("sm_90", "8.7")))

@@ -452,7 +452,7 @@ class _SimulatedModule:
         from runners.simulated import SimulatedDevice, SimulatedTrap
 
         try:
-            self.device = SimulatedDevice("sm_90").load(text)
+            self.device = SimulatedDevice("sm_90a").load(text)
         except SimulatedTrap as trap:
             raise LogicError(f"cuModuleLoadDataEx failed: {trap}") from None
 
