@@ -74,7 +74,7 @@ class MatrixDescriptor:
         return cls(**fields, base_offset=bits >> _BASE_OFFSET & 7, swizzle=swizzle)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def byte_addresses(
     matrix: Matrix, descriptor: MatrixDescriptor, transposed: bool = False
 ) -> NDArray[np.int64]:
@@ -111,6 +111,21 @@ def byte_addresses(
     addresses = place ^ row % (width // UNIT) * UNIT
     addresses.flags.writeable = False
     return addresses
+
+
+@lru_cache(maxsize=256)
+def bytes_taken(
+    matrix: Matrix, descriptor: MatrixDescriptor, transposed: bool = False
+) -> NDArray[np.int64]:
+    """Return the addresses of all bytes of A or B in order, each once, int64 (bytes,), read-only.
+
+    Parameters as of `byte_addresses`.
+    """
+    addresses = byte_addresses(matrix, descriptor, transposed)
+    least = addresses.min()
+    found: NDArray[np.int64] = np.flatnonzero(np.bincount(addresses.ravel() - least)) + least
+    found.flags.writeable = False
+    return found
 
 
 def read_matrix(

@@ -418,12 +418,12 @@ class Triage:
     def next_job(
         self, seconds: float, *, shrinking: bool = True, ending: bool = False
     ) -> Examination | None:
-        """Return what is to be examined next: what looks new first, replays first at the end.
+        """Return what is to be examined next: first what looks new, and of that what is replayed.
 
-        Of that the oldest: by turns what is to be replayed and what is to be made smaller.
+        One of several hands makes findings smaller first, but at the end.
         """
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
-        first = shrinking and not ending and busy.count(True) < busy.count(False)
+        first = shrinking and not ending and bool(busy) and not any(busy)
 
         def order(one: FamilyState) -> tuple[bool, bool]:
             met, turn = self._met_before(one.bucket.key), one.confirmed is not first

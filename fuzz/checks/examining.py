@@ -172,7 +172,7 @@ class Examiner:
             found, status = self._confirmed(entry, subject, job), ShrinkStatus.RAW
         else:
             for_kernel = min(KERNEL_SECONDS, job.seconds / 3)
-            found, status = self._shrunk(entry, subject, job.bucket, end - for_kernel)
+            found, status = self._shrunk(entry, subject, job, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
         is_there = found.bucket in job.replayed
@@ -461,12 +461,18 @@ class Examiner:
     # Shrinking
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, bucket: Bucket, end: float
+        self, entry: Entry, subject: Subject, job: Examination, end: float
     ) -> tuple[Evidence | None, ShrinkStatus]:
-        """Return a finding, smaller and confirmed; as it was, where it does not last."""
+        """Return a finding, smaller and confirmed; as it was, where it does not last.
+
+        It is as it was, too, if its name has come to be there since it was replayed.
+        """
         kind = entry.finding.kind
         subject = self._fewer_kernels(kind, subject, end)
-        culprit = self._culprit(kind, subject)
+        culprit, seen = self._culprit(kind, subject), _first(entry, subject)
+        made = Evidence(kind=kind, bucket=job.bucket, subject=subject, attempts=[seen])
+        if (told := self._named(made, culprit)).bucket in job.replayed:
+            return told, ShrinkStatus.RAW
         begin = self._bare(kind, subject, culprit)
         left = max(0.0, end - time.monotonic())
         shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
@@ -480,13 +486,11 @@ class Examiner:
             ):
                 culprit = other
         else:
-            again = _first(entry, subject)
-            if self._parties is not None:
-                again = attempt(self._ready.runner, subject)
+            again = seen if self._parties is None else attempt(self._ready.runner, subject)
             attempts, status = [again], ShrinkStatus.FLAKY
             if again.kind is None:
                 return None, status
-        made = Evidence(kind=kind, bucket=bucket, subject=subject, attempts=attempts)
+        made = replace(made, subject=subject, attempts=attempts)
         return self._named(made, culprit), status
 
     def _fewer_kernels(self, kind: Kind, subject: Subject, end: float) -> Subject:

@@ -190,8 +190,10 @@ def most_turns(statement: Statement) -> int:
 
 def statements_taken(statements: Sequence[Statement]) -> int:
     """Return the most statements that a lane takes."""
-    return sum(
-        1 + most_turns(one) * sum(map(statements_taken, inside(one).values())) for one in statements
+    return len(statements) + sum(
+        most_turns(one) * sum(map(statements_taken, inside(one).values()))
+        for one in statements
+        if not isinstance(one, Assign)
     )
 
 
@@ -308,38 +310,37 @@ def _check_block(
 
 
 def _check_read(name: str, kind: str, known: _Known) -> None:
-    check(class_of(name) == kind, f"{name} is read as {kind}, and is none")
-    check(name in known, f"{name} is read, and not every path has written it")
+    check(class_of(name) == kind, "{} is read as {}, and is none", name, kind)
+    check(name in known, "{} is read, and not every path has written it", name)
 
 
 def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
-    check(one.opcode in SCALARS, f"there is no scalar instruction {one.opcode!r:.80}")
+    check(one.opcode in SCALARS, "there is no scalar instruction {!r:.80}", one.opcode)
     row, opcode, written = row_of(one), one.opcode, one.destinations
-    wanted = " ".join(row.destinations)
-    given = tuple(map(class_of, written))
-    check(given == row.destinations, f"{opcode} writes {wanted}, not {' '.join(written)}")
+    wanted, given = " ".join(row.destinations), tuple(map(class_of, written))
+    check(given == row.destinations, "{} writes {}, not {}", opcode, wanted, " ".join(written))
     sources, most = len(row.sources), len(one.sources)
-    check(sources == most, f"{opcode} has {sources} sources; {most} given")
+    check(sources == most, "{} has {} sources; {} given", opcode, sources, most)
     for index, (source, kind) in enumerate(zip(one.sources, row.sources, strict=True)):
         constant = row.immediates.get(index)
         if isinstance(source, int):
-            check(kind != "pred", f"{opcode} has a predicate as source {index}, no constant")
+            check(kind != "pred", "{} has a predicate as source {}, no constant", opcode, index)
             low, high = (constant.low, constant.high) if constant else (0, most_of(kind))
             operands.check_range(source, low, high, f"constant of {opcode}")
             continue
         required = constant is not None and constant.required
-        check(not required, f"source {index} of {opcode} is a constant, not {source}")
+        check(not required, "source {} of {} is a constant, not {}", index, opcode, source)
         _check_read(source, kind, known)
     for name in written:
-        check(name not in _GIVEN, f"{name} is not to be written")
+        check(name not in _GIVEN, "{} is not to be written", name)
         counts = loop is not None and loop.counter == name
-        check(not counts, f"the counter of a loop is written in its body by {opcode}")
+        check(not counts, "the counter of a loop is written in its body by {}", opcode)
     check(len(set(written)) == len(written), "a destination repeats")
-    check(not (row.warp and alone), f"{opcode} needs all lanes; it stands under a condition")
-    check(not (row.carry_out and one.guard), f"{opcode} writes the carry under a condition")
+    check(not (row.warp and alone), "{} needs all lanes; it stands under a condition", opcode)
+    check(not (row.carry_out and one.guard), "{} writes the carry under a condition", opcode)
     flag = _BORROW if opcode.startswith("sub") else CARRY
     if row.carry_in:
-        check(flag in known, f"{opcode} reads a {flag} that nothing just before has written")
+        check(flag in known, "{} reads a {} that nothing just before has written", opcode, flag)
     if one.guard:
         _check_read(one.guard.removeprefix("!"), "pred", known)
         return known

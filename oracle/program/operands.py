@@ -26,10 +26,10 @@ OFFSETS = (-(1 << 31), (1 << 31) - 1)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 
-def check(condition: bool, message: str) -> None:
-    """Raise UsageError with a message unless a condition holds."""
+def check(condition: bool, message: str, *given: object) -> None:
+    """Raise UsageError unless a condition holds; `given` is put into a message that has fields."""
     if not condition:
-        raise UsageError(message)
+        raise UsageError(message.format(*given) if given else message)
 
 
 def check_name(name: str, what: str) -> None:

@@ -56,8 +56,10 @@ class Program:
             size = self._lay_out(space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
         amount = work(self.steps)
-        text = f"the program takes {amount} steps, counted as often as they may run; at most "
-        check(amount <= MAX_WORK, f"{text}{MAX_WORK} are possible")
+        text = (
+            "the program takes {} steps, counted as often as they may run; at most {} are possible"
+        )
+        check(amount <= MAX_WORK, text, amount, MAX_WORK)
         for step in walk(self.steps):
             for span in (*step.bytes_read, *step.bytes_written):
                 if span.buffer not in spaces:
@@ -68,8 +70,8 @@ class Program:
                 _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, operands.Word):
                 name = step.uniform.place.buffer
-                text = f"a word is read from shared buffer {name!r}; words are read from the image"
-                check(spaces[name] == "global", f"{text}, so name a global buffer")
+                text = "a word is read from shared buffer {!r}; words are read from the image"
+                check(spaces[name] == "global", f"{text}, so name a global buffer", name)
         _check_warps(self.steps, self.warps, spaces)
 
     def buffer(self, name: str) -> operands.Buffer:
@@ -212,8 +214,8 @@ def _check_warps(
         inside.append({one.bank: owner for use in step.uses for one in use.registers})
         for found in inside:
             for bank, other in found.items():
-                text = f"registers {bank} are those of one warp alone and of others; rename them"
-                check(owners.setdefault(bank, other) == other, text)
+                text = "registers {} are those of one warp alone and of others; rename them"
+                check(owners.setdefault(bank, other) == other, text, bank)
         if isinstance(step, AsyncProduct | WarpgroupSync):
             check(group, f"one warp cannot take {step}; give the program {WARPGROUP} warps")
             for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
@@ -224,10 +226,10 @@ def _check_warps(
             text = "an asynchronous copy is one of a warpgroup, from global to shared memory"
             check(group and owner is None and ends == ("global", "shared"), text)
         elif isinstance(step, PlainAccess):
-            text = f"{step.lanes} lanes of {threads} threads load; all have to"
-            check(step.lanes == threads or step.stores, text)
+            text = "{} lanes of {} threads load; all have to"
+            check(step.lanes == threads or step.stores, text, step.lanes, threads)
             check_range(step.lanes, 1, threads, "lanes that access registers")
         elif group and isinstance(step, Op):
-            text = f"{step.form.mnemonic} is not taken by all warps of a warpgroup; let one take it"
-            check(not (step.form.opaque or step.stores), text)
+            text = "{} is not taken by all warps of a warpgroup; let one take it"
+            check(not (step.form.opaque or step.stores), text, step.form.mnemonic)
     return owners

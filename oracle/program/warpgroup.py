@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.descriptors import MatrixDescriptor, byte_addresses
+from oracle.descriptors import MatrixDescriptor, byte_addresses, bytes_taken
 from oracle.isa.forms import LANES, WARPGROUP, Form
 from oracle.program.breaches import Breach
 from oracle.program.operands import (
@@ -158,11 +158,8 @@ class AsyncProduct(StepBase):
 
     def bytes_of(self, operand: str) -> NDArray[np.int64]:
         """Return the bytes of the buffer that A or B takes, in order."""
-        return self._bytes[operand]
-
-    @cached_property
-    def _bytes(self) -> dict[str, NDArray[np.int64]]:
-        return {operand: np.unique(self.addresses(operand)) for operand in self.tiles}
+        tile = self.tiles[operand]
+        return bytes_taken(self.form.matrix(operand), tile.descriptor, tile.transposed)
 
     @cached_property
     def accumulator(self) -> tuple[tuple[Register, ...], str, str]:

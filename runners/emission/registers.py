@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from oracle.program.operands import Use
@@ -33,18 +34,18 @@ def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]
             key = bank, shared.get((bank, bits), use.holds.register_type)
             counts[key] = max(number + 1, counts.get(key, 0))
 
-    def prefix(name: str, type_: str) -> str:
-        types = sum(1 for other, _ in counts if other == name)
-        return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
+    alike = Counter(name for name, _ in counts)
+    prefixes = {
+        (name, type_): f"%{name}_" if alike[name] == 1 else f"%{name}_{type_.upper()}_"
+        for name, type_ in counts
+    }
 
     def registers_of(use: Use) -> tuple[str, ...]:
+        type_ = use.holds.register_type
         return tuple(
-            f"{prefix(bank, shared.get((bank, bits), use.holds.register_type))}{number}"
+            f"{prefixes[bank, shared.get((bank, bits), type_)]}{number}"
             for bank, bits, number in use.registers
         )
 
-    declared = [
-        f"    .reg .{type_} {prefix(name, type_)}<{count}>;"
-        for (name, type_), count in counts.items()
-    ]
+    declared = [f"    .reg .{key[1]} {prefixes[key]}<{count}>;" for key, count in counts.items()]
     return registers_of, declared

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby, pairwise, zip_longest
 from typing import Any, NamedTuple
 
@@ -149,7 +149,7 @@ def gap_words(count: int) -> Words:
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
 are alike, less is slower; one core with 512 KiB of second-level cache, 2026-11-21)."""
-_TOGETHER_BYTES = 1 << 17  # Bytes of several classes that are filled together, in the cache
+_TOGETHER_BYTES = 1 << 19  # Bytes of several classes that are filled together, in the cache
 
 
 def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> NDArray[np.uint8]:
@@ -255,23 +255,26 @@ def _fill(plan: FillPlan, words: Words, parts: Sequence[_Part], images: NDArray[
     draws = words[:, size // 4 : size // 4 + DRAWS // 2].view(np.uint16).astype(np.int64)
     known = defaultdict[tuple[int, int, int], dict[Node, Any]](dict)
     turns: dict[int, list[tuple[Fill, slice]]] = {}
-    opened: dict[Window, Raw] = {}
+
+    def factors(windows: Sequence[Window], some: slice) -> tuple[Raw, ...]:
+        return tuple(window.open(rows[some]) for window in windows)
+
     for filling in plan.fillings:
-        filled = random = filling.window.open(rows)
-        given = [opened[x] if x in opened else x.open(rows) for x in filling.multiplicands]
-        if filling.meets:
-            random = filling.window.open(noise)
-            filled[...] = random
-        else:
-            opened[filling.window] = filled
+        window = filling.window
+        filled = random = window.open(noise)
+        if noise is not rows:
+            filled = window.open(rows) if window.is_view else random.copy()
+            if filling.meets:
+                filled[...] = random
         if id(filling.fills) not in turns:
             turns[id(filling.fills)] = [*_turns(filling.fills, parts)]
         for fill, some in turns[id(filling.fills)]:
             numbers = known[some.start, some.stop, some.step]
+            multiplicands = partial(factors, filling.multiplicands, some)
             fill.steps(filled.dtype).fill(
-                filled[some], random[some], draws[some], numbers, [one[some] for one in given]
+                filled[some], random[some], draws[some], numbers, multiplicands
             )
-        filling.window.close(rows, filled)
+        window.close(rows, filled)
     gaps = gap_words(images.shape[1] // 4)
     for place, some in _neighbours(parts):
         own, start = images[place : place + some.stop - some.start], 0
@@ -291,7 +294,9 @@ def _turns(
     for own, alike in groupby(parts, key=lambda part: fills[part.class_]):
         some = [*alike]
         if len(own) == 1:
-            some = [some[0]._replace(rows=slice(some[0].rows.start, some[-1].rows.stop))]
+            if not own[0].is_random:
+                yield own[0], slice(some[0].rows.start, some[-1].rows.stop, 1)
+            continue
         for part in some:
             # Several ways of filling take turns, image by image.
             for number, fill in enumerate(own):

@@ -392,12 +392,14 @@ def _count(count: int) -> NDArray[np.int64]:
     return np.arange(count)[:, None]
 
 
+Multiplicands = Callable[[], tuple[Raw, ...]]
+"""Returns A (images, lines, k) and B (images, columns, k) of a sum."""
 Given = list[Any]
-"""Noise (images, lines, positions), draws (images, DRAWS), A (images, lines, k) and B (images,
-columns, k); the noise may be what is filled, and without a sum there are no A and B. Then what
-steps make: (images or 1, lines or 1, positions or 1), of constants scalars."""
-_GIVEN = 4
-_NOISE, _DRAWS, _A, _B = range(_GIVEN)
+"""Noise (images, lines, positions), draws (images, DRAWS), and `Multiplicands`; the noise may be
+what is filled. Then what steps make: (images or 1, lines or 1, positions or 1), of constants
+scalars."""
+_GIVEN = 3
+_NOISE, _DRAWS, _FACTORS = range(_GIVEN)
 _Make = Callable[[Given], Any]
 
 
@@ -424,13 +426,11 @@ class Steps:
 
     def fill(
         self, view: Raw, noise: Raw, draws: Draws, known: dict[Node, Any],
-        multiplicands: Sequence[Raw],
+        multiplicands: Multiplicands,
     ) -> None:  # fmt: skip
         """Fill an operand in place; `known` are the numbers of its images, and is added to."""
         made = self._constants.copy()
-        made[_NOISE], made[_DRAWS] = noise, draws
-        if multiplicands:
-            made[_A], made[_B] = multiplicands
+        made[:_GIVEN] = noise, draws, multiplicands
         for wanted, place, make in self._of_image:
             value = known.get(wanted)
             if value is None:
@@ -525,7 +525,7 @@ class Steps:
                 which, first, second = map(self._value, arguments)
                 return lambda made: np.minimum(np.maximum(made[which], made[first]), made[second])
             case _:
-                return lambda made: sums(wanted.value, made[_A], made[_B])
+                return lambda made: sums(wanted.value, *made[_FACTORS]())
 
     def _draw(self, number: Node, bound: Node) -> _Make:
         most = bound.value

@@ -76,24 +76,22 @@ def readings_of(program: Program) -> Readings:
     """Where the bytes of each register that is known by lane come from, (32, bytes)."""
     fragments: dict[tuple[Register, ...], ValueSource] = {}
     """Fragments that come from the image, by their registers in order."""
-    # Behind the last byte stands one for all that do not exist.
-    image = np.arange(program.image_bytes + 1, dtype=np.int64)
+    # Before the first byte and behind the last stand two for all that do not exist.
+    image = np.arange(-1, program.image_bytes + 1, dtype=np.int64)
     image[-1] = -1
-    spaces = {"global": image, "shared": np.full(program.shared_bytes + 1, -1, np.int64)}
+    spaces = {"global": image, "shared": np.full(program.shared_bytes + 2, -1, np.int64)}
 
     def located(buffer: str, offsets: NDArray[np.int64]) -> tuple[Provenance, Provenance]:
-        memory = spaces[program.buffer(buffer).space]
-        places, last = program.offset(buffer) + offsets, memory.size - 1
-        return memory, np.where((places >= 0) & (places < last), places, last)
+        return spaces[program.buffer(buffer).space], offsets + (program.offset(buffer) + 1)
 
     def read(buffer: str, offsets: NDArray[np.int64]) -> Provenance:
         memory, places = located(buffer, offsets)
-        return memory[places]
+        return memory.take(places, mode="clip")
 
     def write(buffer: str, offsets: NDArray[np.int64], bytes_: Provenance | int) -> None:
         memory, places = located(buffer, offsets)
-        memory[places] = bytes_
-        memory[-1] = -1
+        memory.put(places, bytes_, mode="clip")
+        memory[0] = memory[-1] = -1
 
     def forget(step: Step) -> tuple[Register, ...]:
         """Forget what the destination of a step held; return its registers."""
@@ -297,6 +295,11 @@ class Window:
         pitch = int(steps[0]) if steps.size else width
         return pitch if pitch >= width and (steps == pitch).all() else None
 
+    @property
+    def is_view(self) -> bool:
+        """Whether what `open` returns shares the memory of the rows."""
+        return self.pitch is not None and self.bits != 4
+
     @cached_property
     def last(self) -> NDArray[np.bool_]:
         """Which bytes are in no line a second time further on: what is written there stays."""
@@ -341,7 +344,7 @@ class Window:
 
     def close(self, rows: NDArray[np.uint8], patterns: Raw) -> None:
         """Write patterns back that `open` returned, where they do not share memory."""
-        if self.pitch is not None and self.bits != 4:
+        if self.is_view:
             return
         lines = patterns.swapaxes(1, 2) if self.is_turned else patterns
         if self.bits == 4:
@@ -421,6 +424,10 @@ def plan_of(program: Program) -> FillPlan:
             fill(8, bytes_, Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE))))
     every = [filling.window.places.ravel() for filling in fillings]
     covered = np.bincount(np.concatenate([*every, np.zeros(0, np.int64)]))
+    if rows.size and (covered[every[0]] > 1).all():
+        # Whatever fills them first, nobody sees it.
+        covered[every[0]] -= 1
+        del fillings[0], every[0]
     for filling, own in zip(fillings, every, strict=True):
         filling.meets = bool((covered[own] > 1).any())
     return FillPlan(

@@ -69,6 +69,7 @@ class Palette:
     plain_row_loads: tuple[Form, ...]  # Those of 16-bit elements
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]
+    group_products: tuple[Form, ...]  # Multiplications of a warpgroup
     spaces: tuple[str, ...]  # State spaces of wmma.load and wmma.store that the version has
     packs: bool  # Whether pairs of f32 can be converted into one register
     taking_as_c: Mapping[Held, Sequence[Form]]  # Multiplications by what they take as C
@@ -117,9 +118,23 @@ def _everything(module: Module, model: str) -> Palette:
     return palette(tuple(form for form in FORMS if is_valued(form, module)), module)
 
 
-@cache
+_PALETTES = 64
+_palettes: dict[tuple[int, Module], tuple[tuple[Form, ...], Palette]] = {}
+"""The last ones, by the identity of their forms: to hash 1,447 took a tenth of drawing."""
+
+
 def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
+    key = id(forms), module
+    if key not in _palettes:
+        if len(_palettes) >= _PALETTES:
+            del _palettes[next(iter(_palettes))]
+        _palettes[key] = forms, _palette(forms, module)
+    return _palettes[key][1]
+
+
+@cache
+def _palette(forms: tuple[Form, ...], module: Module) -> Palette:
     there = [form for form in forms if form.warps == 1 and is_available(form, module)]
     products = tuple(form for form in there if form in _VALUED)
     if not products and any(form.is_access for form in there):
@@ -140,6 +155,9 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
         plain_row_loads=tuple(form for form in rows if form.texts["type"] == "b16"),
         row_stores=tuple(form for form in lanes if form.is_store),
         transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),
+        group_products=tuple(
+            f for f in forms if f.warps > 1 and f.is_product and is_available(f, module)
+        ),
         spaces=tuple(space for space in spaces if is_available(loads[space], module)),
         packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
         taking_as_c=taking_as_c,

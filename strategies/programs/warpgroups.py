@@ -16,7 +16,6 @@ from hypothesis.internal.conjecture.data import ConjectureData
 
 from oracle.descriptors import UNIT
 from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
-from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Uniform, Word
@@ -36,7 +35,7 @@ from oracle.program.steps import (
 )
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
 from strategies.features import OF_GROUPS, Feature, Focus, Has
-from strategies.programs.builder import Builder, Dice, everything, families, operand_of
+from strategies.programs.builder import Builder, Dice, everything, families, operand_of, palette
 from strategies.programs.group_builder import (
     LINES,
     WORDS,
@@ -64,14 +63,14 @@ for 8 images of so many (2026-11)."""
 
 
 def group_program(
-    data: ConjectureData, focus: Focus, forms: Sequence[Form], module: Module,
+    data: ConjectureData, focus: Focus, forms: tuple[Form, ...], module: Module,
     alone: Callable[[Builder], Program],
 ) -> Program:  # fmt: skip
     """Draw a program of a warpgroup that the ISA defines, about the form of the focus.
 
     `alone` draws a program of one warp, which one of the four takes, or all of them do.
     """
-    known = [one for one in forms if one.warps > 1 and one.is_product and is_available(one, module)]
+    known = palette(forms, module).group_products
     builder = GroupBuilder(data, known, alone=alone, focus=focus, module=module)
     dice = builder.dice()
     main = focus.form if focus.form is not None and focus.form.is_product else dice.one_of(known)

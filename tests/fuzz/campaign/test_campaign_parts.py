@@ -241,7 +241,7 @@ def waiting_in(triage: Triage, corpus: Corpus, confirmed: Sequence[bool]) -> lis
 
 
 @given(confirmed=st.lists(st.booleans(), max_size=6), hands=st.integers(1, 6))
-def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
+def test_replays_come_first_and_one_of_several_hands_makes_findings_smaller(
     confirmed: list[bool], hands: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     corpus = create_corpus(tmp_path_factory.mktemp("found") / "here", generator="test")
@@ -252,10 +252,12 @@ def test_replays_come_first_and_half_of_several_hands_make_findings_smaller(
         assert len(triage.waiting_for(ending=False)) == len(confirmed) - len(shrinking)
         if (job := triage.next_job(1.0)) is not None:
             shrinking.append(job.seconds is not None)
-    # In turn, beginning with a replay, as long as there are both.
-    both = min(2 * min(confirmed.count(False), confirmed.count(True)), hands)
-    assert shrinking[:both] == [False, True] * (both // 2) + [False] * (both % 2)
-    assert len(shrinking) == min(hands, len(confirmed))
+    # The second hand makes one smaller while another is replayed; all others replay first.
+    replays, smaller = confirmed.count(False), confirmed.count(True)
+    order = [False] * replays + [True] * smaller
+    if replays and smaller:
+        order = [False, True, *order[1:replays], *order[replays + 1 :]]
+    assert shrinking == order[:hands]
 
 
 @given(tries=st.lists(st.integers(1, 4), max_size=6), hands=st.integers(1, 6))
