@@ -70,8 +70,9 @@ def compare(form: Form, forms: tuple[Form, ...], key: int, images: int, end: flo
     if isinstance(compiled, Failure):
         print(form.opcode, compiled, flush=True)
         return Counter({"forms that were not compiled": 1})
+    judge = compiled.oracle_target  # with the compiler, on which some figures depend
     work = FreshWork(
-        encoded=encode(program, model_for(target)), contents=device_contents(recipe, program),
+        encoded=encode(program, model_for(judge)), contents=device_contents(recipe, program),
         first=0, count=0,
     )  # fmt: skip
     while work.first + work.count < images and time.time() < end:
@@ -83,7 +84,7 @@ def compare(form: Form, forms: tuple[Form, ...], key: int, images: int, end: flo
             print(form.opcode, came, flush=True)
             counts["forms that did not run to the end"] += 1
             break
-        again = made_again(recipe, program, came, target=target)
+        again = made_again(recipe, program, came, target=judge)
         counts["images"] += came.images
         counts["microseconds"] += int(1e6 * came.seconds)
         counts["differing"] += came.differing

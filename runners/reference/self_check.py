@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.forms import LANES, WARPGROUP, Form
-from oracle.isa.lookup import FORMS, figures_of, form_of
+from oracle.isa.lookup import ACCESS_FORMS, FORMS, figures_of, form_of
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, If, LaneCode, Leave, Repeat, Statement, row_of
 from oracle.program.operands import Buffer, Place, Registers
@@ -118,7 +118,9 @@ def _program(form: Form) -> Program:
             )
         else:
             size = matrix_bytes(form.matrix(use.field))
-            step = Op.of(_access(form, use.field), fragment=use.name, place=place)
+            layout = {"a": form.a_layout, "b": form.b_layout}.get(use.field, "row")
+            own = ACCESS_FORMS[form.matrix(use.field), layout, "global"]
+            step = Op.of(own, fragment=use.name, place=place)
         if use.written:
             steps.append(product)
         steps.append(step)
@@ -218,17 +220,6 @@ def _assign(text: str) -> Assign:
         opcode=opcode,
         destinations=tuple(destinations.split(",")),
         sources=tuple(int(one) if one.isdigit() else one for one in sources),
-    )
-
-
-def _access(form: Form, operand: str) -> Form:
-    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
-    mnemonic = "wmma.store" if operand == "d" else "wmma.load"
-    wanted = form.matrix(operand), layout, "global"
-    return next(
-        one
-        for one in FORMS
-        if one.mnemonic == mnemonic and (one.matrix(), one.layout, one.space) == wanted
     )
 
 

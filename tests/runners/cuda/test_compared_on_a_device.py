@@ -153,19 +153,25 @@ def test_a_reference_that_is_wrong_on_its_fixed_set_is_refused(runner: CudaRunne
 
 
 def test_a_warpgroup_is_compared_and_its_multiprocessors_are_not_known(runner: CudaRunner) -> None:
-    program = _group(form_of("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"))
+    opcode = "wgmma.mma_async.sync.aligned.m64n8k32.f32.{0}.{0}"
+    program, other = (_group(form_of(opcode.format(name))) for name in ("e4m3", "e5m2"))
     compiled = runner.compile(emit(program, module=Module.named("sm_90a", "8.0")))
     assert isinstance(compiled, Compiled), compiled
-    asked = FreshWork(
-        encoded=encode(program, model_for("sm_90a")), contents=device_contents(RECIPE, program),
-        first=FIRST, count=5, sampled=(FIRST + 2,),
-    )  # fmt: skip
-    found = runner.fresh(compiled, asked).collect()
-    assert isinstance(found, FreshRan), found
-    assert (found.images, found.differing, found.numbers.tolist()) == (5, 0, [FIRST + 2])
-    images = expand(RECIPE, program, 1, first=FIRST + 2)
-    assert np.array_equal(found.after, execute(program, images, target="sm_90a").images)
-    assert (found.sms >= ROWS).all()
+    images = expand(RECIPE, program, 5, first=FIRST)
+    after, said = (execute(one, images, target="sm_90a").images for one in (program, other))
+    for judge, expected in ((program, after), (other, said)):
+        asked = FreshWork(
+            encoded=encode(judge, model_for("sm_90a")), contents=device_contents(RECIPE, program),
+            first=FIRST, count=5, sampled=(FIRST + 2,),
+        )  # fmt: skip
+        found = runner.fresh(compiled, asked).collect()
+        assert isinstance(found, FreshRan), found
+        wrong = [FIRST + one for one in different(expected, after).tolist()]
+        assert (found.images, found.differing) == (5, len(wrong))
+        assert found.numbers.tolist() == (wrong or [FIRST + 2])
+        assert np.array_equal(found.after, after[(found.numbers - FIRST).astype(int)])
+        assert (found.sms >= ROWS).all()
+    assert wrong
 
 
 def stopping(runner: CudaRunner, behaviour: int) -> tuple[Compiled, FreshWork]:
