@@ -208,8 +208,8 @@ class ProgramRounds(Rounds):
         report, target = self._report, compiled.oracle_target
         begun = self._begun.pop((batch.entry, first, count), None)
         launch, pending = begun or self._submitted(batch, built, compiled, first, count)
-        images = launch.images
-        wrong = self._wrong(batch, target, images, pending.collect)
+        images, known = launch.images, dict[tuple[str, ...], list[Images]]()
+        wrong = self._wrong(batch, target, images, pending.collect, known)
         ran = pending.collect()
         if isinstance(ran, Failure) and ran.trouble is Trouble.UNSUPPORTED:
             report.cases += count
@@ -224,7 +224,7 @@ class ProgramRounds(Rounds):
                 return
             came, judged, failed = isolation, int(isolation.ran.sum()), len(isolation.culprits)
             if judged:
-                wrong = self._wrong(batch, target, images, lambda: isolation)
+                wrong = self._wrong(batch, target, images, lambda: isolation, known)
                 wrong = wrong[isolation.ran[wrong]]
         self._compare_devices(launch, came.images if judged == count else None)
         report.cases += count
@@ -233,7 +233,8 @@ class ProgramRounds(Rounds):
         report.unasked += count - judged - failed
         self._heartbeat.count(judged)
         if len(wrong):
-            self._came_out_wrong(launch, came.images, came.sms, wrong)
+            (expected,) = map(np.concatenate, known.values())
+            self._came_out_wrong(launch, came.images, came.sms, wrong, expected)
 
     def _came_out_wrong(
         self,
@@ -241,18 +242,18 @@ class ProgramRounds(Rounds):
         actual: Images,
         sms: NDArray[np.uint32],
         wrong: NDArray[np.intp],
+        expected: Images,
         unseen: int = 0,
     ) -> None:
         """Report images that came out wrong, by bucket.
 
-        `sms`, (count,), are the multiprocessors that ran the images; `unseen` is how many more came
-        out wrong, of which nothing is known.
+        `sms`, (count,), are the multiprocessors that ran the images, `expected` what the oracle has
+        them after the program; `unseen` is how many more came out wrong, of which nothing is known.
         """
         batch, compiled = launch.batch, launch.compiled
         program, target = batch.program, compiled.oracle_target
         some = wrong[:: -(-len(wrong) // _JUDGED)]
-        images, actual = launch.images[some], actual[some]
-        expected = execute(program, images, target=target).images
+        images, actual, expected = launch.images[some], actual[some], expected[some]
         judgement = judge(program, images, actual, target=target, expected=expected)
         kinds = list(filter(None, judgement))
         name, condition = families.look_of(

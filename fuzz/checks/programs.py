@@ -138,7 +138,7 @@ class FreshRounds(ProgramRounds):
                 counts[protocol.REFERENCE, "wrong on", device, known] += 1
             shown = replace(launch, images=again.images, numbers=came.numbers)
             unseen = came.differing - came.listed
-            self._came_out_wrong(shown, came.after, came.sms, again.wrong, unseen)
+            self._came_out_wrong(shown, came.after, came.sms, again.wrong, again.expected, unseen)
 
     def _compared(self, launch: ImageLaunch, work: FreshWork) -> FreshRan | Failure:
         """Compare on the runner of the rounds."""

@@ -293,6 +293,9 @@ def resumed(options: Run, state: State) -> Run:
         except UsageError as error:
             raise InfrastructureError(f"of the campaign's state: {error}; {_ANOTHER}") from None
     names = ["runner", "target", "ptx_version", "only", "shard"]
+    if state.options.get("second target"):
+        # Who names a target has that alone; this campaign's was the device's own.
+        names.remove("target")
     own: dict[str, Any] = {}
     if options.compilers is None:
         if before["--compilers"]:

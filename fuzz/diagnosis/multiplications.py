@@ -26,6 +26,9 @@ from strategies.simplification.examples import Edits, Site, edited, visit
 
 IN_FLIGHT = "in flight beside other steps"
 """Where a program is right with a wait behind each multiplication."""
+UNREAD_D = "in flight with a d that nothing reads"
+"""Where it is right if each multiplication adds its D and each D is stored: compilers gave others
+the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
 OF_REGISTERS = "in flight with a in registers"
 """Where it is right with a wait behind each of those whose A is in registers: compilers wrote these
 before the wait, also where they made one register of two equal values (ptxas 12.4 to 13.2,
@@ -37,7 +40,7 @@ SHARED_A = "with a in registers that scalar code reads"
 """Where it is right if the multiplications have a copy of such an A: compilers had code take what
 the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
-_WAITED_FOR = (OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
+_WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 _MOST = 64  # multiplications whose results are looked at
@@ -125,6 +128,17 @@ class _Trials:
         zeros = Buffer(name=_ZEROS.place.buffer, space="global", size=_ZEROS.size)
         return self.without(edits, more=[zeros] if edits else ())
 
+    def alive(self) -> Program:
+        """Return the program with multiplications that all add their D, and each D stored."""
+        edits: Edits = {site: (replace(one, scale_d=1),) for site, one in self.products.items()}
+        buffers, stores = list[Buffer](), list[Step]()
+        for name, form in {one.d: one.form for one in self.products.values()}.items():
+            count, place = form.words("d"), Place(buffer=f"whole{len(buffers)}")
+            buffers.append(Buffer(name=place.buffer, space="global", size=4 * THREADS * count))
+            stores.append(plain_store(registers=name, count=count, place=place, lanes=THREADS))
+        program = self.without(edits, more=buffers)
+        return replace(program, steps=(*program.steps, *_ENDED[:2], *stores))
+
     def right(self, *programs: Program) -> list[bool]:
         """Run programs, which begin with the buffers of this one; tell which come out right."""
         tried = [(one, _widened(self.image, one)) for one in programs]
@@ -171,6 +185,7 @@ def wrong_multiplication(
         return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     ways: list[tuple[str, Program]] = [
+        (UNREAD_D, trials.alive()),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),
         (SAME_OF_D, trials.renewed()),

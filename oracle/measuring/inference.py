@@ -442,7 +442,10 @@ class _Floats(_Search):
             yield ("order",), self.structures(is_whole=False)
         if self.unexplained or not self.is_small:
             yield ("order",), self.structures()
-        yield ("alignment",), free("fraction_bits", "rounding")
+        if self.is_small:
+            yield ("alignment",), free()
+        if self.unexplained or not self.is_small:
+            yield ("alignment",), free("fraction_bits", "rounding")
         yield ("subnormals in A",), free("a_subnormals", "subnormal_exponent")
         yield ("subnormals in B",), free("b_subnormals", "subnormal_exponent")
         yield ("exponents of subnormals",), free("subnormal_exponent")

@@ -49,8 +49,8 @@ from runners.simulated.warps import (
     write_runs,
 )
 
-Form = tuple[re.Pattern[str], Callable[[OperandReader, re.Match[str]], Operation]]
-"""The pattern of an opcode, and what decodes it."""
+Form = tuple[Callable[[OperandReader, re.Match[str]], Operation], str]
+"""What decodes an opcode, and its pattern."""
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _HOW = (
     r"\.(?:weak|volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|unified"
@@ -515,35 +515,29 @@ def _transpose(operands: OperandReader, _: re.Match[str]) -> Operation:
 
 
 _SHARED = r"(?P<trans>\.trans)?(?:\.(?P<space>shared(?:::cta)?))?"
-FORMS = tuple(
-    (re.compile(pattern), decoder)
-    for decoder, pattern in (
-        (_load, rf"ldu?{_ACCESS}"),
-        (_store, rf"st{_ACCESS}"),
-        (_move, r"mov(?:\.v(?P<count>[24]))?\.(?P<type>pred|[bus](?:8|16|32|64)|f32|f64|b128)"),
-        (_generic_address, rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64"),
-        (_is_in_space, rf"isspacep\.(?P<space>{_SPACE})"),
-        (_atomic, rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
-         r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
-         r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)"),
-        (_copy, r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
-         r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?"),
-        (_nothing, r"cp\.async\.(?:commit_group|wait_all|wait_group)"
-         r"|(?:membar|fence)(?:(?:\.|::)\w+)*|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
-         r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
-         r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32"),
-        (_policy, r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64"),
-        (_stop, r"trap|brkpt"),
-    )
+FORMS: tuple[Form, ...] = (
+    (_load, rf"ldu?{_ACCESS}"),
+    (_store, rf"st{_ACCESS}"),
+    (_move, r"mov(?:\.v(?P<count>[24]))?\.(?P<type>pred|[bus](?:8|16|32|64)|f32|f64|b128)"),
+    (_generic_address, rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64"),
+    (_is_in_space, rf"isspacep\.(?P<space>{_SPACE})"),
+    (_atomic, rf"(?P<stem>atom|red)(?:{_HOW}|\.(?P<space>global|shared(?:::(?:cta|cluster))?)"
+     r"|\.noftz|\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec))*"
+     r"\.(?P<type>[bus](?:16|32|64)|b?f16(?:x2)?|f32|f64)"),
+    (_copy, r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
+     r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?"),
+    (_nothing, r"cp\.async\.(?:commit_group|wait_all|wait_group)"
+     r"|(?:membar|fence)(?:(?:\.|::)\w+)*|(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+"
+     r"|nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+"
+     r"|setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32"),
+    (_policy, r"createpolicy\.(?:range|fractional|cvt)(?:(?:\.|::)\w+)*\.b64"),
+    (_stop, r"trap|brkpt"),
 )  # fmt: skip
-"""Every form of one thread that is known, as the pattern of its opcode and what decodes it."""
-ROW_FORMS: tuple[Form, ...] = tuple(
-    (re.compile(pattern), decode)
-    for decode, pattern in (
-        (_load_rows, rf"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
-         rf"{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"),
-        (_store_rows, rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124]){_SHARED}\.b16"),
-        (_transpose, r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"),
-    )
+"""Every form of one thread that is known."""
+ROW_FORMS: tuple[Form, ...] = (
+    (_load_rows, rf"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
+     rf"{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64|s8\.s4)"),
+    (_store_rows, rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124]){_SHARED}\.b16"),
+    (_transpose, r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"),
 )  # fmt: skip
 """Those of matrices, by rows: of a warp."""

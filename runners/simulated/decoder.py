@@ -61,17 +61,23 @@ class Waits(StrEnum):
     PHASE = "nobody, but a phase of an mbarrier is complete"
 
 
-_OF_WARPS = (*matrices.FORMS, *access.ROW_FORMS, *warpgroups.FORMS)
-_OF_THREADS = (*warpgroups.THREAD_FORMS, *access.FORMS, *mbarriers.FORMS)
+_FORMS = [
+    (re.compile(pattern), decode, waits)
+    for waits, rows in (
+        (Waits.WARP, (*matrices.FORMS, *access.ROW_FORMS, *warpgroups.FORMS)),
+        (None, (*warpgroups.THREAD_FORMS, *access.FORMS, *mbarriers.FORMS)),
+    )
+    for decode, pattern in rows
+]
 
 
 @lru_cache(maxsize=4096)
 def form_of(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], Waits | None] | None:
     """Return what decodes an opcode of matrices or memory, how, and who waits for it."""
     for text in (opcode, matrices.in_order(opcode)):
-        for pattern, decode in (*_OF_WARPS, *_OF_THREADS):
+        for pattern, decode, waits in _FORMS:
             if match := pattern.fullmatch(text):
-                return decode, match, Waits.WARP if (pattern, decode) in _OF_WARPS else None
+                return decode, match, waits
     return None
 
 

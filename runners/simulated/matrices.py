@@ -1,8 +1,8 @@
 """Instructions for matrices: wmma (PTX ISA 9.7.14.4), mma.sync (.5) and mma.sp (.6).
 
-All lanes of a warp are there when one executes. Each file of such instructions has `FORMS`, the
-pattern of each opcode with what decodes it; `runners.simulated.decoder` lists the files. A pattern
-has the qualifiers in one order; kernels have them in others, too, which ptxas takes.
+All lanes of a warp are there when one executes. Each file of such instructions has `FORMS`, what
+decodes each opcode with its pattern; `runners.simulated.decoder` lists the files. A pattern has the
+qualifiers in one order; kernels have them in others, too, which ptxas takes.
 
 What the units of sm_90 do for mma.sync was measured on an H200 (November 2026): f16, bf16 and tf32
 are blocks of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16,
@@ -512,17 +512,14 @@ _ROUNDING = r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<satfinite>\.satfinite)?"
 _CLASS = r"(?:\.(?P<class>kind::\w+))?(?P<scaled>\.block_scale)?(?:\.scale_vec::(?P<vec>[124])X)?"
 _OF_SCALES = r"(?:\.(?P<stype>ue8m0|ue4m3))?"
 _OF_BITS = r"(?:\.(?P<op>xor|and)\.popc)?"
-FORMS: tuple[Form, ...] = tuple(
-    (re.compile(pattern), decode)
-    for decode, pattern in (
-        (_transfer, rf"wmma\.(?:load\.(?P<role>[abc])){_SHAPE}{_WHERE}"),
-        (_transfer, rf"wmma\.store\.(?P<role>d){_SHAPE}{_WHERE}"),
-        (_product, rf"(?P<kind>wmma)\.mma{_SHAPE}{_ORDERS}{_ROUNDING}(?P<types>(?:\.(?:f16|bf16"
-         rf"|tf32|f32|f64|[us][48]|b1|s32))+){_OF_BITS}"),
-        (_product, rf"(?P<kind>mma)\.sync\.aligned\.(?P<shape>m\d+n\d+k\d+){_ORDERS}{_ROUNDING}"
-         rf"{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+){_OF_SCALES}{_OF_BITS}"),
-        (_product, r"(?P<kind>mma\.sp)(?:::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)"
-         rf"\.row\.col(?P<satfinite>\.satfinite)?{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+)"
-         rf"{_OF_SCALES}"),
-    )
+FORMS: tuple[Form, ...] = (
+    (_transfer, rf"wmma\.(?:load\.(?P<role>[abc])){_SHAPE}{_WHERE}"),
+    (_transfer, rf"wmma\.store\.(?P<role>d){_SHAPE}{_WHERE}"),
+    (_product, rf"(?P<kind>wmma)\.mma{_SHAPE}{_ORDERS}{_ROUNDING}(?P<types>(?:\.(?:f16|bf16"
+     rf"|tf32|f32|f64|[us][48]|b1|s32))+){_OF_BITS}"),
+    (_product, rf"(?P<kind>mma)\.sync\.aligned\.(?P<shape>m\d+n\d+k\d+){_ORDERS}{_ROUNDING}"
+     rf"{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+){_OF_SCALES}{_OF_BITS}"),
+    (_product, r"(?P<kind>mma\.sp)(?:::ordered_metadata)?\.sync\.aligned\.(?P<shape>m16n8k\d+)"
+     rf"\.row\.col(?P<satfinite>\.satfinite)?{_CLASS}(?P<types>\.\w+\.\w+\.\w+\.\w+)"
+     rf"{_OF_SCALES}"),
 )  # fmt: skip

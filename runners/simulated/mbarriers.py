@@ -171,6 +171,13 @@ def _each(warps: WarpState, mask: Mask, *values: Any) -> Any:
     return zip(*(row.tolist() for row in rows), strict=True)
 
 
+def _objects(warps: WarpState, mask: Mask, *values: Any) -> Any:
+    """Iterate over threads that execute: number, object at the first value, and other values."""
+    these = mbarriers_of(warps)
+    for thread, block, address, *more in _each(warps, mask, *values):
+        yield thread, these.at(warps, block, address, thread), *more
+
+
 def _address(operands: OperandReader, given: Any) -> Any:
     return operands.address(given, Space.SHARED)
 
@@ -218,12 +225,8 @@ def _arrive(operands: OperandReader, match: re.Match[str]) -> Operation:
     def run(warps: WarpState, mask: Mask) -> None:
         these = mbarriers_of(warps)
         numbers = np.ones((1, 1), np.uint32) if number is None else number(warps)
-        for thread, block, address, more in _each(warps, mask, where(warps), numbers):
-            barrier = these.at(warps, block, address, thread)
-            if expects:
-                these.arrive(barrier, thread, int(arrives), more)
-            else:
-                these.arrive(barrier, thread, more, 0)
+        for thread, barrier, more in _objects(warps, mask, where(warps), numbers):
+            these.arrive(barrier, thread, *((int(arrives), more) if expects else (more, 0)))
 
     return run
 
@@ -236,8 +239,7 @@ def _arrive_copied(operands: OperandReader, match: re.Match[str]) -> Operation:
 
     def run(warps: WarpState, mask: Mask) -> None:
         these = mbarriers_of(warps)
-        for thread, block, address in _each(warps, mask, where(warps)):
-            barrier = these.at(warps, block, address, thread)
+        for thread, barrier in _objects(warps, mask, where(warps)):
             these.end_group(barrier, thread)
             these.arrive(barrier, thread, int(counted), 0)
 
@@ -255,8 +257,8 @@ def _wait(operands: OperandReader, match: re.Match[str]) -> tuple[Operation, Sou
 
     def run(warps: WarpState, mask: Mask) -> None:
         these = mbarriers_of(warps)
-        for thread, block, address in _each(warps, mask, where(warps)):
-            these.acquire(these.at(warps, block, address, thread), thread)
+        for thread, barrier in _objects(warps, mask, where(warps)):
+            these.acquire(barrier, thread)
         warps.write(key, np.ones((1, 1), np.bool_), mask)
 
     def ready(warps: WarpState) -> Values:
@@ -293,8 +295,7 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
                 at, words = np.uint64(first), min(_PIECE, count - first) // 8
                 values = read_runs(warps, Space.GLOBAL, starts + at, words, 8, alone)
                 write_runs(warps, Space.SHARED, stops + at, values, alone)
-            for thread, block, address in _each(warps, alone, where(warps)):
-                barrier = these.at(warps, block, address, thread)
+            for thread, barrier in _objects(warps, alone, where(warps)):
                 these.end_group(barrier, thread)
                 these.arrive(barrier, thread, 0, -count)
 
@@ -303,17 +304,14 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
 
 _SCOPES = r"(?:\.(?:release|relaxed|acquire|cta|cluster))*"
 _PLACE = r"(?:\.shared(?:::cta)?)?"
-FORMS: tuple[Form, ...] = tuple(
-    (re.compile(pattern), decode)
-    for decode, pattern in (
-        (_init, rf"mbarrier\.init{_PLACE}\.b64"),
-        (_invalidate, rf"mbarrier\.inval{_PLACE}\.b64"),
-        (_arrive, rf"mbarrier\.(?:(?P<arrives>arrive)(?P<expects>\.expect_tx)?|(?P<only>expect_tx))"
-         rf"{_SCOPES}{_PLACE}\.b64"),
-        (_arrive_copied, rf"cp\.async\.mbarrier\.arrive(?P<noinc>\.noinc)?{_PLACE}\.b64"),
-        (_copy, r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global"
-         r"\.mbarrier::complete_tx::bytes(?P<hint>\.L2::cache_hint)?"),
-    )
+FORMS: tuple[Form, ...] = (
+    (_init, rf"mbarrier\.init{_PLACE}\.b64"),
+    (_invalidate, rf"mbarrier\.inval{_PLACE}\.b64"),
+    (_arrive, rf"mbarrier\.(?:(?P<arrives>arrive)(?P<expects>\.expect_tx)?|(?P<only>expect_tx))"
+     rf"{_SCOPES}{_PLACE}\.b64"),
+    (_arrive_copied, rf"cp\.async\.mbarrier\.arrive(?P<noinc>\.noinc)?{_PLACE}\.b64"),
+    (_copy, r"cp\.async\.bulk\.shared::(?:cluster|cta)\.global"
+     r"\.mbarrier::complete_tx::bytes(?P<hint>\.L2::cache_hint)?"),
 )  # fmt: skip
 """What each thread does by itself."""
 _WAITING = re.compile(

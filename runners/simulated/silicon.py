@@ -577,5 +577,6 @@ def documented_layout(
         row, column = in_register * (4 * register + thread) + position, group
     else:
         # Two neighbours along N to each row, whether they share a register or not.
-        row, column = group + 8 * (element >> 1), 2 * thread + (element & 1)
+        row = group + 8 * (element >> 1 & 1)
+        column = 8 * (element >> 2) + 2 * thread + (element & 1)
     return layout_of(bits, (which * rows + row) * columns + column)

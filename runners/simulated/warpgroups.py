@@ -25,18 +25,21 @@ from runners.simulated.operands import OperandReader, Source
 from runners.simulated.products import ProductTypes, multiply_on
 from runners.simulated.silicon import (
     BITS,
+    BOTTOMS,
     BitOperation,
     BitUnit,
     FloatUnit,
+    FragmentUnit,
     GroupUnit,
     IntegerUnit,
     MultiplyUnit,
     SparseUnit,
+    documented_layout,
+    gather,
+    scatter,
 )
 from runners.simulated.syntax import ImmediateText, TrapKind, VectorText, refuse
 from runners.simulated.warps import (
-    DTYPES,
-    LANES,
     Mask,
     Operation,
     Space,
@@ -141,31 +144,6 @@ class _Tile:
         return found
 
 
-# Fragments of a warp (9.7.15.5.1.1): 16 rows
-
-
-def _lanes_of(rows: Numbers, part: Numbers) -> Numbers:
-    return 4 * (rows % 8) + part
-
-
-def _gathered_a(words: Sequence[Values], bits: int, depth: int) -> Values:
-    """Return (16, depth, warps) elements of A from its four registers."""
-    row, k = np.meshgrid(np.arange(_ROWS), np.arange(depth), indexing="ij")
-    each = 32 // bits
-    register, lane = row // 8 + 2 * (k // (4 * each)), _lanes_of(row, k % (4 * each) // each)
-    found = np.stack(words)[register, lane]
-    shift = (k % each * bits).astype(np.uint32)[..., None]
-    elements: Values = (found >> shift & np.uint32((1 << bits) - 1)).astype(DTYPES[max(8, bits)])
-    return elements
-
-
-def _places_of_d(columns: int) -> tuple[Numbers, Numbers]:
-    """Return number and lane of each of (16, columns) elements."""
-    row, column = np.meshgrid(np.arange(_ROWS), np.arange(columns), indexing="ij")
-    number = 4 * (column // 8) + 2 * (row // 8) + column % 2
-    return number, _lanes_of(row, column % 8 // 2)
-
-
 @dataclass(frozen=True, eq=False)
 class _Product:
     """A decoded multiplication."""
@@ -228,39 +206,32 @@ class _Product:
         saved: Callable[[str], Values],
     ) -> list[Values]:  # fmt: skip
         """Return the registers of D behind it."""
-        tiles = self._tiles(warps, begun, here)
-        bits = BITS[self.types.a]
+        tiles, count = self._tiles(warps, begun, here), warps.indices.size
         held = [*map(saved, self.a)]
         if self.finding.late_a:
             held = [dict.__getitem__(warps.registers, key) for key in self.a]
-        a = tiles["a"] if "a" in tiles else _gathered_a(held[:4], bits, self.depth)
+        # Fragments of a warp are those of mma.sync, with more columns (9.7.15.5.1.1).
+        shape = f"m{_ROWS}n{self.columns}k{self.depth}"
+        of_a, of_d = (
+            documented_layout(role, shape, kind, "row", FragmentUnit())
+            for role, kind in (("a", self.types.a), ("d", self.types.d))
+        )
+        a = tiles.get("a")
+        if a is None:
+            a = gather(held[:4], of_a, count).reshape(_ROWS, self.depth, -1)
         b = tiles["b"].swapaxes(0, 1)
         a, b = a ^ a.dtype.type(self.signs[0]), b ^ b.dtype.type(self.signs[1])
-        number, lane = _places_of_d(self.columns)
-        words = np.stack([saved(key) for key in self.d])
-        halves = BITS[self.types.d] == 16
-        if halves:
-            c = words[number // 2, lane] >> (number % 2 * 16).astype(np.uint32)[..., None]
-            c = (c & np.uint32(0xFFFF)).astype(np.uint16)
-        else:
-            c = words[number, lane]
+        c = gather([*map(saved, self.d)], of_d, count).reshape(_ROWS, self.columns, -1)
         c = np.where(begun.adds[warps.indices], c, c.dtype.type(0))
         if self.selector is None:
             d = multiply_on(self.unit, a, b, c, self.types)
         else:
-            unit = self.operands.unit(SparseUnit())
-            count = self.depth * bits // (16 if bits >= 16 else 8)
-            places = indices_of(bits, count, self.selector, unit)
+            unit, bits = self.operands.unit(SparseUnit()), BITS[self.types.a]
+            chosen = self.depth * bits // (16 if bits >= 16 else 8)
+            places = indices_of(bits, chosen, self.selector, unit)
             d = multiply_sparse(self.types, places, unit, self.unit, None, a, b, c, held[-1])
-        d = d.astype(np.uint32)
-        made = np.zeros((len(self.d), LANES, warps.indices.size), np.uint32)
-        if halves:
-            np.bitwise_or.at(
-                made, (number // 2, lane), d << (number % 2 * 16).astype(np.uint32)[..., None]
-            )
-        else:
-            made[number, lane] = d
-        return corrupted(self.operands, [*made], warps)
+        words = scatter(d.reshape(-1, count).astype(c.dtype, copy=False), of_d)
+        return corrupted(self.operands, words, warps)
 
 
 def _multiplication(operands: OperandReader, match: re.Match[str]) -> Operation:
@@ -331,8 +302,6 @@ def _metadata(operands: OperandReader, given: Sequence[Any], kind: str) -> tuple
     return operands.destination(given[3], 32), selector
 
 
-_BOTTOMS = {"e4m3": -6, "e5m2": -14}
-"""Least exponents (OCP OFP8 1.0, table 1)."""
 _BYTE_FRACTION = 13
 """Bits of 8-bit elements kept below the largest term, and in an f32 result."""
 
@@ -344,13 +313,13 @@ def _unit(operands: OperandReader, types: ProductTypes, depth: int, clamps: bool
     if types.d == "s32":
         return IntegerUnit(signed_a=types.a == "s8", signed_b=types.b == "s8", saturating=clamps)
     floats = operands.silicon.chip.floats
-    if types.a not in _BOTTOMS:
+    if types.a not in BOTTOMS:
         return replace(floats[".".join(types)], block=depth)
     of_f16: FloatUnit = floats[f"{types.d}.f16.f16.{types.d}"]
     kept = _BYTE_FRACTION if types.d == "f32" else None
     return replace(
         of_f16, block=depth, fraction=_BYTE_FRACTION, kept=kept,
-        bottoms=(_BOTTOMS[types.a], _BOTTOMS[types.b]),
+        bottoms=(BOTTOMS[types.a], BOTTOMS[types.b]),
     )  # fmt: skip
 
 
@@ -391,18 +360,15 @@ def _proxy_fence(operands: OperandReader, match: re.Match[str]) -> Operation:
     return run
 
 
-FORMS: tuple[Form, ...] = tuple(
-    (re.compile(pattern), decode)
-    for decode, pattern in (
-        (_fence, r"wgmma\.(?P<what>fence|commit_group)\.sync\.aligned"),
-        (_wait, r"wgmma\.wait_group\.sync\.aligned"),
-        (_multiplication, r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned"
-         r"\.m64n(?P<n>\d+)k(?P<k>\d+)"
-         r"(?P<satfinite>\.satfinite)?(?P<types>(?:\.(?:f16|bf16|tf32|f32|e4m3|e5m2|[su]8|b1|s32))+)"
-         r"(?P<late>\.satfinite)?(?P<op>\.and\.popc)?"),
-    )
+FORMS: tuple[Form, ...] = (
+    (_fence, r"wgmma\.(?P<what>fence|commit_group)\.sync\.aligned"),
+    (_wait, r"wgmma\.wait_group\.sync\.aligned"),
+    (_multiplication, r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned"
+     r"\.m64n(?P<n>\d+)k(?P<k>\d+)"
+     r"(?P<satfinite>\.satfinite)?(?P<types>(?:\.(?:f16|bf16|tf32|f32|e4m3|e5m2|[su]8|b1|s32))+)"
+     r"(?P<late>\.satfinite)?(?P<op>\.and\.popc)?"),
 )  # fmt: skip
 THREAD_FORMS: tuple[Form, ...] = (
-    (re.compile(r"fence\.proxy\.async(?:\.shared::(?:cta|cluster))?"), _proxy_fence),
+    (_proxy_fence, r"fence\.proxy\.async(?:\.shared::(?:cta|cluster))?"),
 )
 """What each thread does by itself."""

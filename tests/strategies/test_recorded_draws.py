@@ -17,12 +17,7 @@ from oracle.isa.targets import Module, parse_target, parse_version
 from strategies import instructions, programs
 from strategies.contents import expand
 from strategies.draws import Selection
-from strategies.rounds import (
-    campaign_rounds,
-    round_batches,
-    selected_forms,
-    undefined_of_round,
-)
+from strategies.rounds import campaign_rounds, round_batches, selected_forms, undefined_of_round
 
 OF_PROGRAMS = 16
 """GENERATOR_VERSION of programs with which their digests were recorded."""

@@ -7,8 +7,11 @@ from contextlib import ExitStack
 import pytest
 
 from fuzz.campaign.pool import WorkerHeartbeat, shared_heartbeats
+from fuzz.campaign.store import State
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import OpenCheck, RoundJob
+from fuzz.commands.run import resumed
+from fuzz.options.testing import Run
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from strategies.draws import Selection
@@ -39,6 +42,9 @@ def test_they_are_drawn_unless_a_target_is_asked_for(
         # A resumption has to have them, too, or none.
         options = asked.options(there.facts)
         assert options["second target"] == (groups or None)
+        again = resumed(Run(), State(options=dict(options), started=""))
+        _, there = check(stack, Selection(pattern=only), **again.picked("target", "ptx_version"))
+        assert there.facts.groups == groups
 
 
 def test_a_finding_of_one_has_its_own_target() -> None:

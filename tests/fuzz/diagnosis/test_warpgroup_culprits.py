@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,7 @@ ALONE = program(
         plain_store(registers="w", count=4, place=Place(buffer="ow")),
     )),
 )  # fmt: skip
+UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
 READS = program(READ, FENCE, product(), COMMIT, WAIT, READ)
 
 
@@ -125,6 +127,10 @@ def overwrites_a(steps: list[Step]) -> bool:
 
 def forgets_a_wait(steps: list[Step]) -> bool:
     return not waits_behind(steps, lambda _: True)
+
+
+def reuses_an_unread_d(steps: list[Step]) -> bool:
+    return any(isinstance(one, AsyncProduct) and one.scale_d == 0 for one in steps)
 
 
 def takes_d_for_unchanged(steps: list[Step]) -> bool:
@@ -185,6 +191,7 @@ class Defective:
 
 @pytest.mark.parametrize(("defect", "wrong", "named"), [
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
+    (reuses_an_unread_d, UNREAD, "wgmma.mma_async/in flight with a d that nothing reads"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
      "and behind it"),
@@ -192,6 +199,7 @@ class Defective:
      "reads"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
+    (multiplies_wrong, ALONE, "wgmma.mma_async of f16"),
     (adds_wrong, TWINS, "add.u32"),
 ])  # fmt: skip
 def test_a_program_is_named_by_what_it_is_right_without(

@@ -29,14 +29,13 @@ EVERY = [
     if row.instruction == "wmma.mma"
 ]
 """Those of mma.sync are measured whole, by the command."""
-FEW = [("sm_70", "f32.f16.f16.f32")]
 
 
 def slow(cases, but=()):
     return [case if case in but else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
-@pytest.mark.parametrize(("target", "types"), slow(EVERY, FEW))
+@pytest.mark.parametrize(("target", "types"), slow(EVERY))
 def test_the_units_of_every_architecture_are_recovered(target: str, types: str) -> None:
     rule = next(row for row in model_for(target).dots if row.types == types)
     assert not wrong_figures(measured(types, chip_of(target).floats[types]), rule)

@@ -8,20 +8,16 @@ from pathlib import Path
 import pytest
 
 from fuzz.screening.sets import ScreeningSet
-from runners import simulated_runner
-from runners.simulated import device, warps
 
 for folder in (Path(__file__).parent, Path(__file__).parents[1]):
     sys.path.insert(0, str(folder))
 
-from small_sets import MULTIPROCESSORS, distilled  # noqa: E402
+from small_sets import distilled, with_few_multiprocessors  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def _small_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have few multiprocessors: each one costs processor time in every launch."""
-    for module in (simulated_runner, device, warps):
-        monkeypatch.setattr(module, "MULTIPROCESSORS", MULTIPROCESSORS)
+    with_few_multiprocessors(monkeypatch)
 
 
 @pytest.fixture(scope="session")

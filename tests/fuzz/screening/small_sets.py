@@ -7,12 +7,20 @@ import pytest
 from fuzz.screening import sets
 from fuzz.screening.sets import ScreeningSet
 from oracle.isa.targets import Module
+from runners import simulated_runner
+from runners.simulated import device, warps
 from strategies.draws import Selection
 from strategies.rounds import selected_forms
 
 MODULE = Module.named("sm_90", "8.0")
 MULTIPROCESSORS = 12
 """Of the simulated device; number 7 is one that a fault is about."""
+
+
+def with_few_multiprocessors(patch: pytest.MonkeyPatch | None = None) -> None:
+    """Have few multiprocessors: each one costs processor time in every launch."""
+    for module in (simulated_runner, device, warps):
+        (patch or pytest.MonkeyPatch()).setattr(module, "MULTIPROCESSORS", MULTIPROCESSORS)
 
 
 def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:

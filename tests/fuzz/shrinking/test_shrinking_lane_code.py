@@ -178,6 +178,22 @@ TOLD = (
 )
 
 
+COMPARED, THREE, FIVE, MIXED = (
+    _assign("setp.lt.u32", "p0", "r0", 20),
+    _assign("mov.b32", "r1", 3),
+    _assign("add.s32", "r1", "r1", 5),
+    _assign("xor.b32", "r1", "r1", "r0"),
+)
+WITHIN = Repeat(count=1, counter="r2", down=True, entry="p0", skipped=1, body=(FIVE, MIXED))
+AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter="r3", down=False),))
+SHIFTED = (
+    _assign("shr.u64", "d1", "d0", 0),
+    _assign("shr.u64", "d3", "d1", 29),
+    _assign("shl.b64", "d2", "d1", 35),
+    _assign("sub.s64", "d1", "d2", "d3"),
+)
+
+
 @pytest.mark.parametrize(
     ("pattern", "other", "code", "name"),
     [
@@ -225,75 +241,38 @@ TOLD = (
             TOLD,
             "add.rn.f16x2 and setp.*.s32/in a branch of lanes, with constants",
         ),
-    ],
-)
-def test_what_is_wrong_together_only_is_named_with_eight_registers_given(
-    pattern: str, other: str, code: tuple[Statement, ...], name: str
-) -> None:
-    runner = Rewriting(pattern, other)
-    step = LaneCode(source="x", count=8, destination="y", results=("r1",) * 8, code=code)
-    inputs = np.random.default_rng(1).integers(1, 50, (32, 8), np.uint32)
-    inputs[:, [0, 7]] = (inputs[:, [0, 7]] / 100).astype(np.float32).view(np.uint32)
-    inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
-    inputs[::5, 1] = 8
-    example = alone(step, inputs)
-    assert key_named(runner, example.program, example.image) == name
-
-
-@pytest.mark.parametrize(
-    ("code", "pattern", "other", "name"),
-    [
         # In any order, and with a copy before it.
         (
-            (
-                _assign("shr.u64", "d1", "d0", 0),
-                _assign("shr.u64", "d3", "d1", 29),
-                _assign("shl.b64", "d2", "d1", 35),
-                _assign("sub.s64", "d1", "d2", "d3"),
-            ),
             r"(shr\.u64 (%\w+), (%\w+), 0x1d;\s+shl\.b64 (%\w+), \3, 0x23;\s+)"
             r"sub\.s64 (%\w+), \4, \2;",
             r"\1or.b64 \5, \4, \2;",
+            SHIFTED,
             "shl.b64 and shr.u64 and sub.s64/with constants",
         ),
-    ],
-)
-def test_what_is_wrong_together_is_named_in_code_of_64_bits(
-    code: tuple[Statement, ...], pattern: str, other: str, name: str
-) -> None:
-    runner = Rewriting(pattern, other)
-    step = LaneCode(source="x", count=1, bits=64, destination="y", results=("d1",), code=code)
-    example = alone(step, np.full((32, 2), 0xFFFF_FFFF, np.uint32))
-    assert key_named(runner, example.program, example.image) == name
-
-
-COMPARED, THREE, FIVE, MIXED = (
-    _assign("setp.lt.u32", "p0", "r0", 20),
-    _assign("mov.b32", "r1", 3),
-    _assign("add.s32", "r1", "r1", 5),
-    _assign("xor.b32", "r1", "r1", "r0"),
-)
-WITHIN = Repeat(count=1, counter="r2", down=True, entry="p0", skipped=1, body=(FIVE, MIXED))
-AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter="r3", down=False),))
-
-
-@pytest.mark.parametrize(
-    ("code", "pattern", "other", "name"),
-    [
         # Every ptxas from 11.8 to 13.5 counts turns for the whole warp, which is apart by then.
         (
-            (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
             r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
             r"\1 sub.s32 \2, \2, 1;",
+            (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
             "setp.*.u32 and mov.b32/in a loop of lanes entered within its body, with constants",
         ),
     ],
 )
-def test_what_is_wrong_together_is_named_by_the_loop(
-    code: tuple[Statement, ...], pattern: str, other: str, name: str
+def test_what_is_wrong_together_only_is_named(
+    pattern: str, other: str, code: tuple[Statement, ...], name: str
 ) -> None:
-    step = LaneCode(source="x", count=1, destination="y", results=("r1",), code=code)
-    example = alone(step, np.arange(32, dtype=np.uint32)[:, None])
+    inputs = np.random.default_rng(1).integers(1, 50, (32, 8), np.uint32)
+    inputs[:, [0, 7]] = (inputs[:, [0, 7]] / 100).astype(np.float32).view(np.uint32)
+    inputs[::4, 0], inputs[::4, 7] = 1, 2  # subnormal
+    inputs[::5, 1] = 8
+    count, bits, results = 8, 32, ("r1",) * 8
+    if code is SHIFTED:
+        count, bits, results = 1, 64, ("d1",)
+        inputs = np.full((32, 2), 0xFFFF_FFFF, np.uint32)
+    elif COMPARED in code:
+        count, results, inputs = 1, ("r1",), np.arange(32, dtype=np.uint32)[:, None]
+    step = LaneCode(source="x", count=count, bits=bits, destination="y", results=results, code=code)
+    example = alone(step, inputs)
     assert key_named(Rewriting(pattern, other), example.program, example.image) == name
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from corpus import Kind
+from corpus import Kind, ShrinkStatus
 from fuzz.findings.verdicts import Subject, attempt, smallest_kernel
-from fuzz.reducer import reads_unwritten
+from fuzz.reducer import Reducer, reads_unwritten
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
 from runners.foreign import RewritingRunner
+from runners.protocol import Compiled, Failure, Ran
 from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand
+from strategies.draws import draw_one
+from strategies.rounds import filled_programs
 from strategies.simplification.examples import alone
 
 MODULE = Module.named("sm_90", "8.0")
+SIMULATED = SimulatedRunner("sm_90")
 CODE = LaneCode(
     source="x", count=2, destination="y", results=("r4",),
     code=(
@@ -58,6 +64,30 @@ def test_what_only_the_program_needs_is_left_out() -> None:
     assert attempt(wrong((r"brev\.b32", "not.b32")), shown).kind is Kind.VIOLATION
     inside = kernel[kernel.index("{") + 2 : kernel.rindex("}")]
     assert all(line.startswith("    ") for line in inside.splitlines())
+
+
+@pytest.mark.parametrize("key", [0, 1, 2])
+def test_moves_go_all_at_once_and_leave_what_is_computed(key: int) -> None:
+    (program, recipe), runner = draw_one(filled_programs("movmatrix*", MODULE), key), SIMULATED
+    images, whole = expand(recipe, program, 2), emit_single(program, module=MODULE)
+
+    def after(ptx: str) -> Ran | Failure:
+        compiled = runner.compile(replace(whole, ptx=ptx))
+        return runner.run(compiled, images) if isinstance(compiled, Compiled) else compiled
+
+    before = after(whole.ptx)
+    assert isinstance(before, Ran)
+
+    def holds(ptx: str) -> bool:
+        came = after(ptx)
+        return isinstance(came, Ran) and np.array_equal(came.images, before.images)
+
+    reducer = Reducer(holds, whole.ptx, end=math.inf)
+    reducer.told = lambda _, tries: setattr(reducer, "end", math.inf if tries < 2 else 0)
+    assert reducer.reduce() is ShrinkStatus.CAPPED
+    move = re.compile(r"(?:mov\.b\d+|cvta\.to\.global\.u64) %\w+, %\w+;")
+    moves = [len(move.findall(ptx)) for ptx in (whole.ptx, reducer.text)]
+    assert moves[1] < moves[0]
 
 
 def test_without_time_it_is_the_kernel_of_the_program() -> None:

@@ -49,7 +49,7 @@ def campaign(compilers, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     ended = warpfuzz(
         home, "run", "--runner", "sim", "--compilers", compilers, "--opt", "1,2",
-        "--cases", 32, "--seed", 5, "--corpus", "found",
+        "--cases", 16, "--seed", 5, "--corpus", "found",
         "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     return home, ended
@@ -162,11 +162,7 @@ def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, co
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "code", "result"),
-    [
-        ("4", "1", 1, "failures"),
-        ("4", "3", 0, None),
-    ],
+    ("new", "old", "code", "result"), [("4", "1", 1, "failures"), ("4", "3", 0, None)]
 )
 def test_only_what_the_baseline_does_otherwise_counts(
     campaign, compilers, tmp_path, new, old, code, result
@@ -240,10 +236,7 @@ def test_equal_compilers_give_no_finding(tmp_path):
 
 @pytest.mark.parametrize(
     ("runner", "code", "said"),
-    [
-        (("--runner", "ptxas"), 0, "No binary ran"),
-        ((), 3, "no GPU is here, so no binary ran"),
-    ],
+    [(("--runner", "ptxas"), 0, "No binary ran"), ((), 3, "no GPU is here, so no binary ran")],
 )
 def test_where_no_binary_ran_nobody_says_that_binaries_agree(
     tmp_path, monkeypatch, runner, code, said

@@ -24,13 +24,7 @@ from simulated_kernels import (
 from sparse_products import PLAIN, Sparse
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import (
-    MMA_SYNC_FORMS,
-    NARROW_FORMS,
-    form_of,
-    mma_sync_form,
-    selectors_of,
-)
+from oracle.isa.lookup import MMA_SYNC_FORMS, NARROW_FORMS, form_of, mma_sync_form, selectors_of
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
@@ -414,13 +408,7 @@ def test_silent_corruption_has_the_published_distribution() -> None:
         assert (again == second).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "sm"),
-    [
-        ("transient-on-one-sm", 57),
-        ("transient-under-load", 7),
-    ],
-)
+@pytest.mark.parametrize(("name", "sm"), [("transient-on-one-sm", 57), ("transient-under-load", 7)])
 def test_a_fault_of_one_multiprocessor_that_is_rare_is_seen_there_alone(name: str, sm: int) -> None:
     small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
     # Eight warps of every multiprocessor, time and again.

@@ -68,11 +68,7 @@ def test_another_level_is_tried_on_the_device_that_is_there(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("trouble", "kind"),
-    [
-        ("misaligned", Kind.LAUNCH_FAILURE),
-        ("hang", Kind.HANG),
-        ("kill", Kind.CRASH),
-    ],
+    [("misaligned", Kind.LAUNCH_FAILURE), ("hang", Kind.HANG), ("kill", Kind.CRASH)],
 )
 def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import FORMS
+from oracle.isa.lookup import FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.program.operands import WITH_CONSTANT, operations
 from oracle.program.operations import Elementwise
@@ -21,7 +22,7 @@ from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp as api
 from runners.front_ends.languages import Nvcc, Nvrtc
-from runners.front_ends.protocol import FrontEnd, is_named
+from runners.front_ends.protocol import FrontEnd, FrontEndToolchain, is_named
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw
@@ -51,19 +52,19 @@ def found() -> Nvcc:
     return one
 
 
-def _wrong(front_end: FrontEnd, named: dict[str, Program]) -> list[str]:
+def _wrong(front_end: FrontEnd, named: dict[str, Program], *, module: Module = MODULE) -> list[str]:
     """Return the entries whose images are not the oracle's."""
-    translated = front_end(emit_all(named, module=MODULE))
+    translated = front_end(emit_all(named, module=module))
     assert not isinstance(translated, Failure), translated
     generator = np.random.default_rng(1)
     wrong = []
-    with SimulatedRunner("sm_90") as device:
+    with SimulatedRunner(module.target.name) as device:
         compiled = device.compile(translated)
         assert not isinstance(compiled, Failure), compiled
         for entry, program in named.items():
             images = generator.integers(0, 256, (3, program.image_bytes), dtype=np.uint8)
             ran = device.run(compiled, images, entry=entry)
-            expected = execute(program, images, target="sm_90").images
+            expected = execute(program, images, target=module.target.name).images
             if not isinstance(ran, Ran) or not np.array_equal(ran.images, expected):
                 wrong.append(entry)
     return wrong
@@ -74,6 +75,26 @@ def test_drawn_programs_give_the_oracles_images_through_nvcc(found: Nvcc, level:
     named = _drawn("", 5, line_bytes=1) if level else _drawn("wmma.mma", 2, line_bytes=32)
     with found.opened(level) as front_end:
         assert _wrong(front_end, named) == []
+
+
+@pytest.mark.parametrize("kind", [Nvcc, Nvrtc])
+def test_narrow_floats_and_scaled_blocks_are_inline_ptx_of_both(kind: type[FrontEndToolchain]):
+    module = Module.named("sm_120a", "8.8")
+    one = next((one for one in kind.discover() if one.knows("sm_120a", "8.8", "sm_120a")), None)
+    if one is None:
+        pytest.skip(f"no {kind.kind} that knows sm_120a is here")
+    forms = [form for form in FORMS if ".kind::" in form.opcode and is_available(form, module)]
+    some = [form for form in forms if "mxf4" in form.opcode][::5]
+    some += random.Random(0).sample(forms, 3)
+    named = dict[str, Program]()
+    for form in some:
+        focus = Focus(form=form, line_bytes=1)
+        drawn = draw(programs(focus, module=module, forms=(form,)), 4, 7)[1:]
+        program = next(filter(is_named, drawn), None)
+        named |= {} if program is None else {f"kernel_{len(named)}": program}
+    assert len(named) >= 3
+    with one.opened(3) as front_end:
+        assert _wrong(front_end, named, module=module) == []
 
 
 def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:

@@ -20,14 +20,7 @@ from oracle.isa.lookup import (
 from oracle.isa.targets import DEFAULT_TARGET, Module
 from oracle.program.definedness import undefined
 from oracle.program.program import requirements
-from strategies.features import (
-    FEATURES,
-    Feature,
-    Focus,
-    Has,
-    features_of,
-    possible_features,
-)
+from strategies.features import FEATURES, Feature, Focus, Has, features_of, possible_features
 from strategies.programs import VALUED_FORMS, is_valued
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.texts["type"] == "b16")
