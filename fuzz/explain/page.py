@@ -388,6 +388,13 @@ _RIGHT = "right"
 _SPAN = re.compile(r"V(\d+\.\d+\.\d+)")
 
 
+def _word(outcome: str) -> str:
+    """Return what is said of a build by its outcome."""
+    if outcome in ("violation", "deviation", "flaky"):
+        return "wrong"
+    return _RIGHT if outcome == "agrees with the oracle" else outcome
+
+
 def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:
     """Tell what each compiler does at each level that was run, and what was not run."""
     finding, details = entry.finding, entry.finding.details
@@ -407,9 +414,7 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
     elif told:
         groups: dict[str, list[Asked]] = {}
         for one in told:
-            word = one.outcome if one.wrong else _RIGHT
-            word = "wrong" if word in ("violation", "deviation", "flaky") else word
-            groups.setdefault(word, []).append(one)
+            groups.setdefault(_word(one.outcome if one.wrong else _RIGHT), []).append(one)
         texts = {
             word: [described(some, told).replace("driver -O", "the driver's compiler -O")]
             for word, some in groups.items()
@@ -429,6 +434,9 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
             if alone.runner == "cuda":
                 text = f"the driver's compiler, on {alone.device}"
             texts.setdefault("wrong", []).append(text)
+        for name, said in details.items():
+            if name.startswith("at -O"):
+                texts.setdefault(_word(str(said)), []).append(f"the same compiler {name}")
     joined, at = (", ", " at the default level") if answers else ("; ", "")
     rows = [(word, joined.join(some) + at) for word, some in texts.items()]
     yield from sorted(rows, key=lambda row: (row[0] == _RIGHT, row))

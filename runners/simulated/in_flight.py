@@ -125,7 +125,7 @@ class Queue:
             held = self.held[key] = _Held(self.size)
         flying = those[(held.flying_d[those] > 0) | (held.flying_a[those] > 0)]
         if flying.size:
-            which = "D" if held.flying_d[flying[0]] else "A"
+            which = "D" if held.flying_d[flying[0]] else "an input"
             said = f"register {key} is accessed while it is {which} of the multiplication in line "
             self.refuse(
                 f"{said}{self._line_of(key, int(flying[0]))}, which nobody waited for", flying

@@ -252,6 +252,17 @@ def test_the_isa_is_quoted_of_the_guilty_instruction_alone(tmp_path: Path) -> No
     assert "wmma.mma (PTX ISA" not in page
 
 
+@pytest.mark.parametrize(
+    ("said", "row"),
+    [("agrees with the oracle", r"right +\|"), ("deviation", r"wrong .*; "), ("hang", r"hang +\|")],
+)
+def test_the_other_level_at_which_it_was_run_is_told(said: str, row: str, tmp_path: Path) -> None:
+    entry = stored(tmp_path, PROGRAMS["half"], faults=("load-a-layout-flipped",))
+    details = {**entry.finding.details, "compiler": "ptxas V13.5.37 -O3", "at -O0": said}
+    told = replace(entry, finding=msgspec.structs.replace(entry.finding, details=details))
+    assert re.search(rf"(?m)^\|? *{row}.*the same compiler at -O0", markdown_of(page_of(told)))
+
+
 def test_a_forbidden_value_is_shown_before_a_permitted_one(tmp_path: Path) -> None:
     entry = stored(tmp_path, PROGRAMS["half"], faults=("load-a-layout-flipped",))
     facts = ValueFacts.of(entry)
