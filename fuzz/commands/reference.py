@@ -44,7 +44,8 @@ from oracle.models.files import BASES, EXPORTS, read_model
 
 def explain_one(options: Explain) -> None:
     """Print the verdict on one instruction, with every reason."""
-    target, ptx_version = options.target, options.ptx_version
+    target = options.target
+    ptx_version = str(targets.Module.named(target, options.ptx_version).version)
     explanation = legality.explain(options.instruction, target=target, ptx_version=ptx_version)
     if options.json:
         emit(_verdict_row(explanation))
@@ -73,10 +74,10 @@ def judge_file(options: Legal) -> None:
             (at, line.removesuffix("\r")) for at, line in lines if legality.says_something(line)
         ]
         said = (None, None)
+    target = options.target or said[0] or targets.DEFAULT_TARGET
+    ptx_version = str(targets.Module.named(target, options.ptx_version or said[1]).version)
     explanations = legality.explain_lines(
-        (line for _, line in numbered),
-        target=options.target or said[0] or targets.DEFAULT_TARGET,
-        ptx_version=options.ptx_version or said[1] or targets.DEFAULT_VERSION,
+        (line for _, line in numbered), target=target, ptx_version=ptx_version
     )
     counts: Counter[str] = Counter()
     out = console()

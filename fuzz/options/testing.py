@@ -18,7 +18,7 @@ from fuzz.options.declared import (
     option,
     shared,
 )
-from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION
+from oracle.isa.targets import DEFAULT_TARGET
 from runners.variants import SETTINGS
 
 DEVICE_REFERENCE = True
@@ -376,7 +376,7 @@ class Explain(Options, words="explain", runs="reference:explain_one"):
 
     instruction: str = argument(type=str)
     target: str = shared("target", default=DEFAULT_TARGET)
-    ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
+    ptx_version: str | None = shared("chosen_version")
 
 
 class Legal(Options, words="legal", runs="reference:judge_file"):

@@ -103,6 +103,21 @@ def test_explain_gives_the_verdict_and_every_reason_with_its_section(tmp_path):
     assert (told.code, shown.code) == (0, 0)
 
 
+def test_the_first_version_with_the_target_counts_where_none_is_given(tmp_path):
+    fenced = "wgmma.fence.sync.aligned;"
+    scaled = (
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 "
+        "{%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3}, "
+        "%r6, {0, 1}, %r7, {2, 3};"
+    )
+    for text, target, version in ((fenced, "sm_90a", "8.0"), (scaled, "sm_120a", "8.7")):
+        said = warpfuzz(tmp_path, "explain", text, "--target", target).out
+        assert said.startswith(f"legal on {target}, PTX ISA {version}\n")
+        (tmp_path / "file").write_text(f"{text}\n")
+        (row,) = warpfuzz(tmp_path, "legal", "file", "--target", target, "--json").rows
+        assert row["verdict"] == "legal"
+
+
 @pytest.mark.parametrize("argument", [b"\xff\xfe wmma", b"", b"\x1b[31m"])
 def test_explain_takes_any_argument(tmp_path, argument):
     assert warpfuzz(tmp_path, "explain", argument).code == 0
