@@ -152,6 +152,9 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
             f" No instruction writes {one.where}: {shown(one.expected, one.bits, '')} stands there "
             f"before, and the build leaves {shown(one.actual, one.bits, '')}."
         )
+    elif way.words and not way.guilty:
+        names = " or ".join(facts.finding.identity.instructions)
+        text += f" No {names} is among the instructions that the value depends on."
     if facts.rewritten is not None and facts.source is None:
         text += (
             " A pass or a planted fault changed the PTX on its way to the compiler; below is what "

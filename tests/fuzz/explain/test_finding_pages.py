@@ -94,6 +94,13 @@ def test_a_value_of_a_warpgroup_is_followed_in_the_warp_that_stored_it(tmp_path:
     assert way is not None
     assert facts.written.row == 64
     assert way.lanes == (0, 31)  # the other one has the predicate
+    for opcode in ("add.u32", "wgmma.mma_async"):
+        named = msgspec.structs.replace(
+            entry.finding, identity=Identity.of(Kind.VIOLATION, opcode), details={WRONG_STEP: "1"}
+        )
+        words = f"No {opcode} is among the instructions that the value depends on."
+        page = markdown_of(page_of(replace(entry, finding=named)))
+        assert (words in page) == (opcode == "wgmma.mma_async")
 
 
 def test_a_sum_of_a_warpgroup_that_the_isa_leaves_open_is_called_permitted(
