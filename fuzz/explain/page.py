@@ -452,7 +452,8 @@ def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[
     found = [(word in own, one) for word, text in rows for one in _SPAN.findall(text)]
     if told:
         found = [(one.wrong, span) for one in told for span in _SPAN.findall(one.version)]
-    if wrong := [one for bad, one in found if bad]:
+    wrong = [one for bad, one in found if bad]
+    if wrong and len({one for _, one in found}) > 1:
         word, order = "another answer" if answers else _RIGHT, version_order
         first, last = min(wrong, key=order), max(wrong, key=order)
         before = [one for bad, one in found if not bad and order(one) < order(first)]

@@ -247,6 +247,18 @@ def test_a_page_tells_which_scales_a_sum_has(tmp_path: Path) -> None:
     assert "| k | A | B | scale of A | scale of B | product |" in page
 
 
+def test_versions_that_have_it_are_told_where_several_were_run(tmp_path: Path) -> None:
+    entry = stored(tmp_path, PROGRAMS["half"], faults=("accumulator-ignored",))
+    one, two = "V13.4.92 -O3", "V13.5.37 -O3"
+    for right, since in (({}, False), ({"agree with the oracle": one}, True)):
+        details = {"disagree with the oracle": two} | right
+        told = replace(entry, finding=msgspec.structs.replace(entry.finding, details=details))
+        page = markdown_of(page_of(told))
+        assert two in page
+        assert ("13.5.37 (right in 13.4.92)" in page) == since
+        assert ("that was run)" in page) == since
+
+
 def test_the_isa_is_quoted_of_the_guilty_instruction_alone(tmp_path: Path) -> None:
     entry = stored(tmp_path, PROGRAMS["half"], faults=("load-a-layout-flipped",))
     told = msgspec.structs.replace(
