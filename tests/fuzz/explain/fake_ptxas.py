@@ -4,7 +4,7 @@
 import sys
 from pathlib import Path
 
-level, arch, source, dash_o, target = sys.argv[1:]
+arch, level, source, dash_o, target = sys.argv[1:]
 assert (level, dash_o) == ("-O1", "-o")
 if arch != "-arch=sm_90":
     sys.exit(f"ptxas fatal: Value '{arch}' is not defined for option 'gpu-name'")

@@ -104,10 +104,13 @@ def test_python_compiles_with_an_assembler_or_loads_machine_code(
     ptxas.chmod(0o755)
     assembled = by_python(halves, "--ptxas", ptxas, "--opt", 1)
     assert assembled.code == 1
-    assert "fake_ptxas.py -O1 -arch=sm_90" in assembled.out
+    assert "fake_ptxas.py -arch=sm_90 -O1" in assembled.out
     other = by_python(halves, "--ptxas", ptxas, "--opt", 1, "--ptx", halves / "module.ptx")
     assert other.code == 0
-    refused = by_python(halves, "--ptxas", ptxas, "--opt", 1, "--arch", "sm_1")
+    unknown = shutil.copytree(halves, tmp_path / "unknown")
+    case = unknown / "repro.json"
+    case.write_text(case.read_text().replace("sm_90", "sm_1"))
+    refused = by_python(unknown, "--ptxas", ptxas, "--opt", 1)
     assert (refused.code, "not defined for option" in refused.out) == (1, True)
     cubin = tmp_path / "kernel.cubin"
     cubin.write_bytes(b"\x7fELF" + (halves / "kernel.ptx").read_bytes())
