@@ -162,6 +162,7 @@ class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 RIGHT = ("match", "accepted")  # outcomes of those who agree with the oracle
+AGREES = "agrees with the oracle"  # what the details of a finding say of a level that does
 
 
 class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.finding import BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_RESULT
+from corpus.finding import AGREES, BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_RESULT
 from corpus.programs import unpack
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
@@ -278,7 +278,7 @@ class Examiner:
             raise
         except WarpfuzzError:
             return case
-        said = str(other.failure or other.kind or "agrees with the oracle")
+        said = str(other.failure or other.kind or AGREES)
         return msgspec.structs.replace(case, details={**case.details, f"at -O{level}": said})
 
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:

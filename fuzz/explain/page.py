@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from corpus import Entry, Kind, ShrinkStatus
-from corpus.finding import KERNEL, MODULE, RIGHT
+from corpus.finding import AGREES, KERNEL, MODULE, RIGHT
 from corpus.known import answers_about, read_answers
 from fuzz.explain.document import (
     Block,
@@ -395,7 +395,7 @@ def _word(outcome: str) -> str:
     """Return what is said of a build by its outcome."""
     if outcome in ("violation", "deviation", "flaky"):
         return "wrong"
-    return _RIGHT if outcome == "agrees with the oracle" else outcome
+    return _RIGHT if outcome == AGREES else outcome
 
 
 def _compilers(entry: Entry, asked: Sequence[Asked], *, sent: bool) -> Iterator[tuple[str, str]]:

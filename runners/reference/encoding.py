@@ -227,7 +227,8 @@ class _Writer(ProductWriter):
     def _of_each_warp(self, write: Callable[[Any], None], step: Any) -> None:
         """Write for one warp after the other what all that take a step do apart."""
         scratch = self._scratch
-        for self._first in range(0, self._threads, LANES):  # noqa: B020
+        for first in range(0, self._threads, LANES):
+            self._first = first
             write(step)
             self._scratch = scratch
         self._first = 0
