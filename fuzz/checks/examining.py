@@ -376,8 +376,9 @@ class Examiner:
         for copies in _COPIES_IN_FLIGHT if kind is Kind.FLAKY and subject.program.warps > 1 else ():
             many = replace(subject, copies=min(copies, most_copies(subject.program)))
             in_many = self._repeated(many, stored)
-            if (kind := _concluded(in_many, many, stored)) is not Kind.FLAKY:
-                return kind, many, in_many
+            # None of so many copies may be wrong, where one was.
+            if (together := _concluded(in_many, many, stored)) not in (None, Kind.FLAKY):
+                return together, many, in_many
         if kind is None and (self._parties is None or stored is Kind.FLAKY):
             kind = Kind.FLAKY
         if kind is Kind.FLAKY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -20,8 +21,10 @@ from fuzz.findings.replay import rate_of, repeats_for, shown_by
 from fuzz.findings.verdicts import Answer, asked, probe
 from fuzz.runner import OpenRunner, RunnerChoice
 from oracle.execution.execution import execute
+from oracle.isa.lookup import form_of
 from runners.kernels import KernelModule
 from runners.protocol import ClosedAtTheEnd, Collected, Compiled, Images, Ran
+from strategies.programs.warpgroups import plain_multiplication
 
 
 class Rare(ClosedAtTheEnd):
@@ -59,6 +62,13 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Entry:
     )
 
 
+def opened_as(runner: Rare, entry: Entry) -> OpenRunner:
+    return OpenRunner(
+        choice=RunnerChoice(name="sim"), runner=runner, target="sm_90",
+        ptx_version=entry.finding.ptx_version, version="", device="",
+    )  # fmt: skip
+
+
 def answer(entry: Entry, runner: Rare, times: int) -> Answer:
     subject = subject_for(entry, target="sm_90", version=entry.finding.ptx_version)
     return asked(partial(probe, runner, subject), times=times)
@@ -88,11 +98,7 @@ def test_once_in_a_thousand_is_found_in_as_many_runs_as_its_rate_asks_for(entry:
 @pytest.mark.parametrize("rate", [0, 1e-3, 1 / 20, 1])
 def test_a_finding_that_did_not_come_again_is_told_with_its_rate(entry: Entry, rate: float) -> None:
     runner = Rare(entry, rate)
-    ready = OpenRunner(
-        choice=RunnerChoice(name="sim"), runner=runner, target="sm_90",
-        ptx_version=entry.finding.ptx_version, version="", device="",
-    )  # fmt: skip
-
+    ready = opened_as(runner, entry)
     examiner = Examiner(ready, Quiet())
     subject, attempts = examiner._measured(entry, runner.subject, [])
     finding = entry.finding
@@ -121,3 +127,22 @@ def test_a_finding_that_did_not_come_again_is_told_with_its_rate(entry: Entry, r
 def test_what_so_many_runs_show_is_what_they_do_not_miss() -> None:
     for runs in (1, 2, 1000, 20_000):
         assert (1 - shown_by(runs)) ** runs == pytest.approx(0.05)
+
+
+class Once(Rare):
+    """Is wrong in its second launch alone, as what is in flight may be."""
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        self.rate = float(self.launches == 1)
+        return super().run(compiled, images, entry=entry)
+
+
+def test_a_warpgroup_that_was_wrong_once_in_its_replays_is_no_false_alarm(tmp_path: Path) -> None:
+    form = form_of("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16")
+    entry = stored(
+        tmp_path, plain_multiplication(form), target="sm_90a", faults=("group-halves-exchanged",)
+    )
+    runner = Once(entry, 0.0)
+    kind, _, attempts = Examiner(opened_as(runner, entry), Quiet())._replayed(entry, runner.subject)
+    assert kind is Kind.FLAKY
+    assert attempts[0].failed == 1
