@@ -6,7 +6,7 @@ that the shapes and types of multiplications, of which compilers know little, do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -109,7 +109,8 @@ class _Trials:
         for site, step in visit(self.program.steps):
             for use in step.uses:
                 if isinstance(step, AsyncProduct) and use.field == "a" and use.bank in shared:
-                    edits[site] = (step.reading(use.name, _copies_of(use.registers)),)
+                    others = text_of(one._replace(bank=f"{one.bank}copy") for one in use.registers)
+                    edits[site] = (step.reading(use.name, others),)
                 elif use.written and use.bank in shared:
                     edits[site] = (step, *_copied(use.registers))
         return self.without(edits)
@@ -146,14 +147,22 @@ class _Trials:
         return [one is not None and not one.wrong.any() for one in found]
 
 
-def _copies_of(registers: Iterable[Register]) -> str:
-    return text_of(one._replace(bank=f"{one.bank}copy") for one in registers)
+def _own(registers: Sequence[Register], bank: str) -> list[Register]:
+    return [one for one in dict.fromkeys(registers) if one.bank == bank]
+
+
+def _copies_of(registers: Sequence[Register]) -> str:
+    """Name the copies that `_copied` makes of registers."""
+    return text_of(
+        one._replace(bank=f"{one.bank}copy", number=_own(registers, one.bank).index(one))
+        for one in registers
+    )
 
 
 def _copied(registers: Sequence[Register], zero: str = "") -> Iterator[LaneCode]:
     """Yield what copies registers, exclusive or zero: no compiler sees that it is a copy."""
     for bank in dict.fromkeys(one.bank for one in registers):
-        own = [one for one in dict.fromkeys(registers) if one.bank == bank]
+        own = _own(registers, bank)
         made = [f"r{_RESULT + at}" for at in range(len(own))]
         other = f"r{len(own)}" if zero else ZERO
         code = tuple(

@@ -85,6 +85,7 @@ def program(*steps: Step) -> Program:
 MADE, SEEN = code("a", "x", "xor.b32", 257), code("t", "x", "xor.b32", 257)
 ADDED = code("y", listed("y", "t"), "add.u32", "next")
 READ = code("y", listed("y", "d"), "xor.b32", "next")
+READ_LAST = code("y", "d.2 d.3 d.3 d.2", "xor.b32", 257)
 TWINS = program(
     Loop(count=2, body=(SEEN, ADDED, WAIT, MADE, FENCE, product(), product("a"), COMMIT,
                         code("x", "x", "xor.b32", 1))),
@@ -102,7 +103,7 @@ ALONE = program(
     )),
 )  # fmt: skip
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
-READS = program(READ, FENCE, product(), COMMIT, WAIT, READ)
+READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 
 def flat(steps: tuple[Step, ...]) -> list[Step]:
@@ -135,7 +136,7 @@ def reuses_an_unread_d(steps: list[Step]) -> bool:
 
 def takes_d_for_unchanged(steps: list[Step]) -> bool:
     """What is made of D is made once of it before and behind a multiplication."""
-    return steps.count(READ) == 2 and any(isinstance(one, AsyncProduct) for one in steps)
+    return 2 in map(steps.count, (READ, READ_LAST)) and multiplies_wrong(steps)
 
 
 def takes_a_of_the_next_turn(steps: list[Step]) -> bool:
@@ -195,6 +196,8 @@ class Defective:
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
      "and behind it"),
+    (takes_d_for_unchanged, READS_LAST, "wgmma.mma_async/with a d of which the same is computed "
+     "before and behind it"),
     (takes_a_of_the_next_turn, CHANGED, "wgmma.mma_async/with a in registers that scalar code "
      "reads"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
