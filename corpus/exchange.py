@@ -30,7 +30,6 @@ from corpus.finding import (
     Problem,
     encode,
     explain,
-    migrated,
     read_document,
     size_of,
     wrong_builds,
@@ -335,7 +334,7 @@ def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
         fields: dict[str, Any] = {name: value for name, value in named if value is not None}
         if instructions := [instruction for _, instruction in matrix_instructions(text)]:
             fields["instructions"] = instructions
-        fields |= migrated(document, 2)
+        fields |= document
         if not fields.get("instructions"):
             raise UsageError(
                 f"{path}: the module has no matrix instruction to call the case after; write "

@@ -1,14 +1,12 @@
-"""What a finding is: the rows of `finding.json`, its id, and a way up from older versions."""
+"""What a finding is: the rows of `finding.json`, and its id."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -222,9 +220,6 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     kind: Kind
     identity: Identity
-    key: str = ""
-    """The family's key, of a finding that was stored before schema 3: lists of known findings
-    of schema 1 name it."""
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]  # of `.target`: "sm_90a"
@@ -251,20 +246,6 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.origin is not None and self.origin.seed >= 1 << 64:
             raise ValueError("the seed has more than 64 bits in field origin")
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """What a list of known findings of schema 1 may call it: keys without compilers.
-
-        Unless one is stored, the first is of what ran, and the second of an assembled instruction.
-        """
-        if self.key:
-            return (self.key,)
-        names = " and ".join(self.identity.instructions) or "a program"
-        condition, message = self.identity.condition, self.identity.message
-        ran = filter(None, (self.kind, names, condition, message))
-        assembled = filter(None, (self.kind, names, *condition.split(", ")))
-        return "/".join(ran), " | ".join(assembled)
 
     @property
     def text(self) -> str:
@@ -382,86 +363,6 @@ def wrong_builds(case: Case) -> frozenset[Build]:
 SCHEMA = 3  # version of `finding.json` that this module writes
 Document = dict[str, Any]
 
-_BY_CONTENTS = (
-    "other result", "another NaN", "NaN against a number", "infinity against a number",
-    "the sign of zero", "the sign",
-)  # fmt: skip
-"""Ends of keys of schema 2 that what the images hold had decided."""
-_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
-"""The compilers with which a key of schema 2 may end."""
-_CONTROLS = ("a predicate", "a branch of lanes", "a loop of lanes", "a loop of all lanes")
-"""What keys of schema 2 name beside the instructions that are wrong under it."""
-_MADE = {
-    "runner": "runner", "layout": "layout", "opt": "level", "assembler": "assembler",
-    "ptx pass": "ptx_pass", "front end": "front_end",
-}  # fmt: skip
-"""Fields of `Making` by the names that they had among the details of schema 2."""
-
-
-def migrated(document: Document, schema: int) -> Document:
-    """Return the fields of a finding of an older schema as this one has them."""
-    found = {name: value for name, value in document.items() if name != "family"}
-    if schema == 1:  # It held one instruction; the id of a single one is the same.
-        found["instructions"] = [found.pop("instruction")]
-    if "family" in document:
-        # A key had the kind, the compilers and what is wrong in it.
-        key, kind = document["family"]["key"], Kind(document["kind"])
-        found |= {"identity": msgspec.to_builtins(_identity(kind, key)), "key": key}
-    if "made" in document:
-        return found
-    details = msgspec.convert(document.get("details", {}), dict[str, Any])
-    made = Document()
-    found |= {"details": details, "made": made}
-    for name, own in _MADE.items():
-        value = details.pop(name, None)
-        if type(value) is (int if own in ("layout", "level") else str):
-            made[own] = value
-    # Findings from before 2026-11-22 have these among the runner's options alone.
-    options = [_words(verdict["options"]) for verdict in document.get("runners", ())]
-    given = [pair for words in options for pair in pairwise(words)]
-    faults = details.pop("faults", None) or " ".join(v for name, v in given if name == "--fault")
-    made["faults"] = list(dict.fromkeys(str(faults).split()))
-    made.setdefault("ptx_pass", next((v for name, v in given if name == "--ptx-pass"), ""))
-    # Of what ran, it was written down how often; a hang is run again once.
-    raw = document.get("shrink") == ShrinkStatus.RAW and document.get("origin") is not None
-    if raw and details.get("runs") == 1 and document["kind"] != Kind.HANG:
-        found["suspected"] = True
-    return found
-
-
-def _words(options: str) -> list[str]:
-    try:
-        return shlex.split(options)
-    except ValueError:
-        return options.split()
-
-
-def _identity(kind: Kind, key: str) -> Identity:
-    """Return the identity of a finding of schema 2 or older."""
-    if key.startswith(f"{kind} | "):
-        _, name, *rules = key.split(" | ")
-        name = " ".join(dict.fromkeys(re.split(r" (?=\w*\.|m\d|x |another )", name)))
-        return Identity.of(kind, name, condition=", ".join(rules))
-    kept = _BLAME.sub("", key.removeprefix(f"{kind}/"))
-    for told in _BY_CONTENTS:
-        kept = kept.removesuffix(f"/{told}")
-    name, _, said = kept.partition("/")
-    if name == "kernel":
-        return Identity.of(kind, *said.split(", "))
-    if beside := name.endswith(f", {BESIDE}"):
-        name, said = name.removesuffix(f", {BESIDE}"), BESIDE
-    if kind is Kind.DIVERGENCE:
-        name, under, said = (said or name).partition(f" {DIVERGED}")
-        return Identity.of(kind, name, condition=under.strip())
-    names = name.split(" and ") if name != "a program" else []
-    if kind.failure == WRONG_RESULT or beside:
-        plain = [word for word in names if not word.startswith(_CONTROLS)]
-        controls = [word for word in names if word not in plain] if plain else []
-        around = [f"{'under' if word == _CONTROLS[0] else 'in'} {word}" for word in controls]
-        condition = ", ".join(filter(None, (*around, said)))
-        return Identity.of(kind, *(plain or names), condition=condition)
-    return Identity.of(kind, *names, message=said)
-
 
 def encode(finding: Finding) -> bytes:
     """Return `finding.json`; UsageError if the finding is not what the schema allows."""
@@ -478,7 +379,7 @@ def encode(finding: Finding) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> Finding:
-    """Return what a `finding.json` of any known schema describes, or BrokenEntryError."""
+    """Return what a `finding.json` describes, or BrokenEntryError."""
     document = read_document(data, path)
     version = document.get("schema")
     if type(version) is int and version > SCHEMA:
@@ -488,7 +389,7 @@ def decode(data: bytes, path: Path) -> Finding:
         if type(version) is not int or version < 1:
             raise TypeError(f"{version!r:.80} is no version - at `$.schema`")
         if version < SCHEMA:
-            document = migrated(document, version)
+            raise ValueError("nothing reads it any more")
         return msgspec.convert(_without_schema(document), Finding)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         said = f"it is not what schema {version!r:.80} asks for: {explain(error)}"
@@ -515,4 +416,5 @@ def explain(error: Exception) -> str:
 
 
 def _without_schema(document: Document) -> Document:
-    return {key: value for key, value in document.items() if key != "schema"}
+    # Until 2026-11-29 findings had a key of their family, too.
+    return {name: value for name, value in document.items() if name not in ("schema", "key")}

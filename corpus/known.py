@@ -2,7 +2,6 @@
 
 A finding is known if each of its builds (compiler, version, level) has its identity by a row, or
 because the record's finding fails with it too; else it is new (`answers.json`: what ptxas said).
-Rows of schema 1, which users have, match a family's key and instructions by patterns.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from msgspec import Meta, Struct
 
 from corpus import durable
 from corpus.finding import (
-    COMPILERS,
     DEFAULT_LEVEL,
     WRONG_RESULT,
     WRONG_STEP,
@@ -42,7 +40,7 @@ from corpus.store import DESCRIPTION, FINDINGS, MANIFEST, Corpus, Entry, open_co
 from oracle.errors import UsageError
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, toml_of
 
-SCHEMA = 2  # version of the file that this module writes; it reads 1, too
+SCHEMA = 2  # version of the file
 PACKAGED = "known.toml"  # name of the file that comes with warpfuzz
 
 _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
@@ -81,15 +79,14 @@ def within(version: str, bounds: str | None) -> bool:
 
 
 @cache
-def _wildcards(text: str, special: str) -> re.Pattern[str]:
+def _wildcards(text: str) -> re.Pattern[str]:
     # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
     parts = {"*": ".*", "?": ".", "|": "|"}
-    signs = (parts[sign] if sign in special else re.escape(sign) for sign in text)
-    return re.compile("".join(signs), re.DOTALL)
+    return re.compile("".join(parts.get(sign, re.escape(sign)) for sign in text), re.DOTALL)
 
 
 def _fits(pattern: str, text: str) -> bool:
-    return _wildcards(pattern, "*?|").fullmatch(text) is not None
+    return _wildcards(pattern).fullmatch(text) is not None
 
 
 class VersionSpan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,102 +173,7 @@ class RecordRow:
         return build in self.builds
 
 
-Texts = NonEmpty | tuple[NonEmpty, ...]
-
-
-class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a finding has to look like by a row of schema 1: all that is given has to hold."""
-
-    family: NonEmpty | None = None  # what its key fits, whole; * is any text, ? any character
-    family_regex: NonEmpty | None = None
-    instruction: NonEmpty | None = None
-    """What one and the same instruction of the finding fits, as the regular expression does."""
-    instruction_regex: NonEmpty | None = None
-    every_instruction_regex: NonEmpty | None = None
-    """What all instructions of the finding fit: what is named by its first word alone may be any of
-    those that begin with it."""
-    runner: Texts | None = None  # whose verdicts it is about; None for anybody's
-    versions: NonEmpty | None = None  # range of the versions of all verdicts' runners
-    compilers: Texts | None = None
-    """Names of compilers, each with a range or for all of its versions: whatever came out wrong,
-    one of these has compiled; None for any."""
-    ptx_versions: NonEmpty | None = None
-    targets: tuple[NonEmpty, ...] | None = None  # patterns, of which one has to fit; None: any
-
-    def __post_init__(self) -> None:
-        if not (self.family or self.instruction or self.family_regex or self.instruction_regex):
-            raise ValueError("it names neither a family nor an instruction; give one of the two")
-        for regex in (self.family_regex, self.instruction_regex, self.every_instruction_regex):
-            try:
-                re.compile(regex or "")
-            except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(f"{regex!r:.200} is no regular expression ({error})") from None
-        for bounds in (self.versions, self.ptx_versions, *(bounds for _, bounds in self.spans)):
-            within("", bounds)
-        if strange := {name for name, _ in self.spans} - set(COMPILERS):
-            raise ValueError(f"compilers: {min(strange)!r:.80} is none of {', '.join(COMPILERS)}")
-
-    @property
-    def spans(self) -> list[tuple[str, str]]:
-        """The compilers, each a name and a range, "" for all versions."""
-        parts = (text.partition(" ") for text in _several(self.compilers))
-        return [(name, bounds) for name, _, bounds in parts]
-
-
-class PatternRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of schema 1."""
-
-    id: NonEmpty
-    kind: Kind | tuple[Kind, ...]
-    """One of them: of a defect, wrong values may be forbidden or happen to be permitted."""
-    match: Match
-    reason: NonEmpty
-    evidence: NonEmpty  # a text, or the path of a finding or a page
-    expires: date | None = None  # the last day on which it holds; None for good
-
-    def fits(self, case: Case) -> bool:
-        """Whether a finding is what this is about.
-
-        A finding with several verdicts is explained only if all of them are: a known discrepancy
-        of one assembler must not hide what another one does.
-        """
-        match, instructions, named = self.match, case.instructions, self.match.spans
-        wrong = wrong_builds(case) if named else ()
-        return (
-            case.kind in (self.kind if isinstance(self.kind, tuple) else (self.kind,))
-            and any(_matches(key, match.family, match.family_regex) for key in case.keys)
-            and any(_matches(i, match.instruction, match.instruction_regex) for i in instructions)
-            and all(_matches(i, None, match.every_instruction_regex) for i in instructions)
-            and any(_matches(case.target, text, None) for text in match.targets or ("*",))
-            and within(case.ptx_version, match.ptx_versions)
-            and (not named or bool(wrong))
-            and all(
-                any(build.compiler == who and within(build.version, span) for who, span in named)
-                for build in wrong
-            )
-            and (bool(case.runners) or (match.runner is None and match.versions is None))
-            and all(
-                (match.runner is None or verdict.runner in _several(match.runner))
-                and within(verdict.version, match.versions)
-                for verdict in case.runners
-            )
-        )
-
-    def covers(self, _: Build) -> bool:
-        """Whether it is known of a build: of all, where it fits."""
-        return True
-
-
-def _several(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else texts or ()
-
-
-def _matches(text: str, pattern: str | None, regex: str | None) -> bool:
-    fits = pattern is None or _wildcards(pattern, "*?").fullmatch(text) is not None
-    return fits and (regex is None or re.fullmatch(regex, text, re.DOTALL) is not None)
-
-
-Row = KnownRow | RecordRow | PatternRow  # what a finding may be known as
+Row = KnownRow | RecordRow  # what a finding may be known as
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,9 +186,9 @@ class Known:
     def match(self, case: Case, *, today: date | None = None) -> Row | None:
         """Return what a finding is known as today; None if one of its builds is not."""
         like, builds = self._like(case, today), wrong_builds(case)
-        known = bool(like) and all(any(row.covers(build) for row in like) for build in builds)
-        # What names no build, such as a case by hand, is known by rows that ask for none.
-        return like[0] if known and (builds or isinstance(like[0], PatternRow)) else None
+        # What names no build, such as a case by hand, is known by none.
+        known = builds and all(any(row.covers(build) for row in like) for build in builds)
+        return like[0] if known else None
 
     def like(self, case: Case, *, today: date | None = None) -> Row | None:
         """Return what has the identity of a finding, whatever builds are known to have it."""
@@ -424,8 +326,6 @@ def mark_known(
         if os.path.lexists(path):
             before = read_given(path, most=TOML_BYTES)
             parse_known(before, str(path))
-            # Rows of schema 1 may stand in a file of schema 2.
-            before = re.sub(rb"(?m)^schema\s*=\s*1\b", b"schema = 2", before, count=1)
         levels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for compiler, version, level in sorted(wrong_builds(finding)):
             levels[compiler, version].append(level)
@@ -462,25 +362,20 @@ def parse_known(data: bytes, name: str) -> Known:
     document = parse_toml(data, name)
     schema, rows = document.get("schema"), document.get("known", [])
     strange = document.keys() - {"schema", "known"}
-    if strange or schema not in (1, SCHEMA) or not isinstance(rows, list):
+    if strange or schema != SCHEMA or not isinstance(rows, list):
         raise UsageError(
-            f"{name}: at its top stand schema = {SCHEMA} (or 1) and [[known]] for each row, and "
+            f"{name}: at its top stand schema = {SCHEMA} and [[known]] for each row, and "
             f"nothing else; here are {', '.join(sorted(document)):.200} (schema {schema!r:.80}): "
             "mend it, or upgrade warpfuzz"
         )
-    by_id: dict[str, Row] = {}
+    by_id: dict[str, KnownRow] = {}
     for number, given in enumerate(rows, 1):
-        shown = given if isinstance(given, dict) else {}
-        kind: type[PatternRow | KnownRow] = (
-            PatternRow if schema == 1 or "match" in shown else KnownRow
-        )
         try:
-            row: PatternRow | KnownRow = msgspec.convert(given, kind)
+            row = msgspec.convert(given, KnownRow)
         except msgspec.ValidationError as error:
+            shown = given if isinstance(given, dict) else {}
             called = f" ({shown['id']:.80})" if isinstance(shown.get("id"), str) else ""
-            own = f"an entry has {', '.join(kind.__struct_fields__)}"
-            if kind is PatternRow:
-                own += f", and its match may have {', '.join(Match.__struct_fields__)}"
+            own = f"an entry has {', '.join(KnownRow.__struct_fields__)}"
             raise UsageError(f"{name}, entry {number}{called}: {explain(error)}; {own}") from error
         if by_id.setdefault(row.id, row) is not row:
             raise UsageError(f"{name}: two entries have the id {row.id!r}; rename one of them")

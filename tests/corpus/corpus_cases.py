@@ -25,7 +25,6 @@ from corpus import (
 CASE = Case(
     kind=Kind.ACCEPTED,
     identity=Identity.of(Kind.ACCEPTED, "wmma.load .b8"),
-    key="wmma.load .b8",
     instructions=("wmma.load.a.sync.aligned.row.m16n16k16.b8 {%r0, %r1}, [%addr];",),
     target="sm_90",
     ptx_version="8.0",

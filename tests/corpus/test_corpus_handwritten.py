@@ -53,7 +53,7 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
         "kind": "violation",
         "instructions": ["wmma.mma;"],
         "target": "sm_80",
-        "family": {"key": "k", "title": "t"},
+        "identity": {"failure": "wrong result", "instructions": ["mine"]},
         "comment": "seen twice",
     }
     folder = written(tmp_path, document, notes_txt="more")
@@ -61,6 +61,7 @@ def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> Non
     (folder / ".swp").write_text("an editor's")
     finding = corpus.get(corpus.add(*read_case(folder)).id).finding
     assert finding.instructions == ("wmma.mma;",)
+    assert finding.identity.instructions == ("mine",)
     assert (finding.target, finding.ptx_version, finding.comment) == ("sm_80", "8.7", "seen twice")
     assert sorted(finding.files) == ["module.ptx", "notes.txt"]
 

@@ -30,7 +30,7 @@ ENTRIES = {entry.id: entry for entry in named_corpus(Path("record")).entries(pyt
 
 def test_ids_kinds_and_families_are_what_they_were():
     said = {
-        id_: {"kind": one.finding.kind.value, "family": one.finding.key}
+        id_: {"kind": one.finding.kind.value, "family": one.finding.identity.text}
         for id_, one in ENTRIES.items()
     }
     assert {id_: said[id_] for id_ in RECORDED} == RECORDED

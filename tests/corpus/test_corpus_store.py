@@ -64,7 +64,7 @@ def test_an_id_does_not_depend_on_when_or_how_it_was_found(
         case,
         **{
             name: getattr(other, name)
-            for name in ("identity", "key", "made", "oracle", "versions", "origin", "shrink",
+            for name in ("identity", "made", "oracle", "versions", "origin", "shrink",
                          "complexity", "comment", "details", "created")
         },
         runners=tuple(data.draw(st.permutations(case.runners))),
@@ -247,3 +247,8 @@ def test_a_campaign_that_writes_at_the_same_moment_does_no_harm(
     found = list(corpus.scan())
     assert all(isinstance(one, Entry) for one in found)
     assert corpus.get(saved.id).files() == FILES
+
+
+def test_failures_of_values_share_a_name_and_all_others_have_their_own() -> None:
+    shared = {kind for kind in Kind if kind.failure != kind.value}
+    assert shared == {Kind.DEVIATION, Kind.VIOLATION, Kind.FLAKY}

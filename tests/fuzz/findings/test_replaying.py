@@ -146,7 +146,7 @@ def by_hand(folder: Path, *, wrong: bool) -> None:
     (folder / "module.ptx").write_text(emit(INTEGERS).ptx)
     (folder / "input.npy").write_bytes(pack(image))
     (folder / "expected.npy").write_bytes(pack(expected))
-    case = {"kind": "violation", "details": {"runner": "sim"}, "comment": "by hand"}
+    case = {"kind": "violation", "made": {"runner": "sim"}, "comment": "by hand"}
     (folder / "case.json").write_text(json.dumps(case))
 
 

@@ -181,7 +181,7 @@ def imported(folder: Path, capsys: pytest.CaptureFixture[str], **case: object) -
 def test_what_a_program_did_is_not_gone_because_its_module_is_accepted(
     tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entry = imported(tmp_path / "case", capsys, kind=kind, details={"runner": "sim"})
+    entry = imported(tmp_path / "case", capsys, kind=kind, made={"runner": "sim"})
     path = fake_ptxas(tmp_path / "ptxas")
     for command, option in (("replay", "--assembler"), ("bisect", "--compilers")):
         code, out, err = ended(capsys, command, entry.path, option, path)

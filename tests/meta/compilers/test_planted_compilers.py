@@ -103,7 +103,7 @@ def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compile
     hand.mkdir()
     for name in ("module.ptx", "input.npy", "expected.npy"):
         shutil.copy(wrong(campaign) / name, hand)
-    case = {"kind": "violation", "details": {"runner": "sim"}}
+    case = {"kind": "violation", "made": {"runner": "sim"}}
     (hand / "case.json").write_text(json.dumps(case))
     imported = warpfuzz(tmp_path, "corpus", "import", hand, "--corpus", "own", "--json")
     assert imported.code == 0, imported.err

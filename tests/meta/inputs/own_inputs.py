@@ -70,7 +70,7 @@ def inputs(folder: Path) -> Mapping[str, Input]:
     state.coverage = Reached(ProgramCoverage).state()
     state.counts = {"programs": {"compiled": 1}}
     known = files("corpus").joinpath(PACKAGED).read_bytes()
-    case = {"kind": "violation", "details": {"runner": "sim"}, "comment": "mine"}
+    case = {"kind": "violation", "made": {"runner": "sim"}, "comment": "mine"}
     module = entry.read("module.ptx")
     found = [
         Input(name="finding.json", sound=(entry.path / "finding.json").read_bytes(),
@@ -177,7 +177,7 @@ def _by_hand(path: Path, others: Mapping[str, bytes]) -> None:
 
 def _module(path: Path) -> None:
     judge_file(Legal(file=path, json=True))
-    case = {"kind": "violation", "details": {"runner": "sim"}}
+    case = {"kind": "violation", "made": {"runner": "sim"}}
     path.with_name("case.json").write_text(json.dumps(case))
     _by_hand(path.with_name("case.json"), {"module.ptx": path.read_bytes()})
 

@@ -84,7 +84,6 @@ KEPT = {
     "details that are no object": ("case.json", b"}", b', "details": "/dev/zero"}'),
     "a verdict that is no object": ("case.json", b"}", b', "runners": ["sim"]}'),
     "a verdict without options": ("case.json", b"}", b', "runners": [{}]}'),
-    "a family of no known kind": ("case.json", b"}", b', "kind": "x", "family": {"key": "x/y"}}'),
     "an opcode of 15,000 parts": ("module.ptx", b"END:", b"END: " + b"a." * 15_000),
 }
 """What the long search found: an input, and what stands in place of what."""
