@@ -13,7 +13,6 @@ import argparse
 import os
 import tempfile
 from contextlib import chdir
-from functools import partial
 from pathlib import Path
 
 from corpus import ShrinkStatus, create_corpus, open_corpus
@@ -29,7 +28,6 @@ from fuzz.explain.page import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator, recording_console, save
 from fuzz.runner import RunnerChoice
-from fuzz.screening.examining import IdleScreening
 from strategies.draws import Selection
 
 FAULT = "lanes-alignment-one-bit-less"
@@ -65,7 +63,6 @@ def campaign(runner: str, only: str, photographer: Photographer, budget: Budget)
         seed=SEED,
         selection=Selection(pattern=only),
         # As the command of the title does.
-        screening=partial(IdleScreening, seed=SEED) if on_gpu else None,
         reference=on_gpu,
     )
     corpus = create_corpus(CORPUS, generator=generator())

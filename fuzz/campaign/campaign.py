@@ -106,7 +106,6 @@ class Campaign:
         )
         self._stopping, self._finishing = False, False
         self._said, self._stopped, self._lost = "", "", ""
-        self._screening: protocol.ScreeningReport | None = None
         if state is not None:
             self._restore(state)
         now = time.monotonic()
@@ -233,11 +232,6 @@ class Campaign:
                 if report.health is not None:
                     self._health[report.device] = report.health
                 self._take_suspects(report.apart)
-                if (told := report.screening) is not None:
-                    self._state.screened += told.comparisons
-                    self._state.screened_wrong += told.wrong
-                    self._screening = self._screening or protocol.ScreeningReport()
-                    self._screening.add(told)
             case RoundEnd(job=protocol.Examination() as job, report=protocol.Found() as result):
                 self.triage.examined(job, result)
                 self.save()
@@ -390,7 +384,6 @@ class Campaign:
             events=state.events,
             notes=state.notes,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),
-            screening=self._screening,
         )
 
     def _rate(self, now: float, done: int) -> float:
@@ -432,10 +425,6 @@ class Campaign:
         self.triage.restore(state.families)
         self.triage.doomed = list(state.doomed)
         self.triage.sweep()
-        if state.screened:
-            self._screening = protocol.ScreeningReport(
-                comparisons=state.screened, wrong=state.screened_wrong
-            )
 
 
 _ATTEMPTS = 2  # workers that may die over a round before it is skipped

@@ -270,7 +270,6 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     event_count: int = 0  # since this process began
     notes: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
-    screening: protocol.ScreeningReport | None = None  # in idle time; None where there was none
 
 
 Observer = Callable[[CampaignStatus], object]
@@ -364,9 +363,6 @@ def figures(status: CampaignStatus, names: Iterable[str]) -> dict[str, Any]:
 
 def _both(status: CampaignStatus, **more_of_fleet: object) -> dict[str, Any]:
     row = {**figures(status, _BOTH), **protocol.nested(status.counts)}
-    if (told := status.screening) is not None:
-        row["screening"] = {"comparisons": told.comparisons, "wrong": told.wrong}
-        row["screening"] |= {"ended": told.trouble} if told.trouble else {}
     if status.hosts:
         row["fleet"] = {**fleet_row(status.hosts), "hosts": status.hosts, **more_of_fleet}
     return row
@@ -479,7 +475,6 @@ def _status_of(summary: Mapping[str, Any], line: Mapping[str, Any]) -> CampaignS
     where = f"shard {shard}" if (shard := summary.get("shard")) else ""
     words = {"subject": summary.get("device", ""), "where": where, "unasked": Basis.NOT_ASKED.value}
     row["words"] = dict.fromkeys(("case", "agreement", "nothing_compared"), "case") | words
-    row["screening"] = summary.get("screening")
     values = {
         _FIELDS[name].name: msgspec.convert(value, _FIELDS[name].type, str_keys=True)
         for name, value in row.items()

@@ -109,8 +109,6 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     failed: Count = 0
     unasked: Count = 0
     gone: Count = 0
-    screened: Count = 0  # comparisons of screening in idle time
-    screened_wrong: Count = 0
     counts: dict[str, Any] = {}  # `nested` counters of the check
     notes: list[dict[str, Any]] = []
     coverage: dict[str, Any] = {}

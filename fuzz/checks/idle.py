@@ -1,10 +1,9 @@
 """The time of a device that no round needs: programs that rounds have verified, on further images.
 
-Workers of each device claim it for programs of their own rounds. Where the device compares with a
-reference, they run on images that it makes by their numbers; one worker has what the reference
-cannot run screened, or all where there is none. No round waits for that, and nothing is made up for
-later: a GPU has runners of its own for it, on threads. The simulated device, which has no idle
-time, compares at the end of each round.
+Workers of each device claim it for programs of their own rounds, which run on images that the
+device makes by their numbers and compares with a reference. No round waits for that, and nothing is
+made up for later: a GPU has runners of its own for it, on threads. The simulated device, which has
+no idle time, compares at the end of each round.
 """
 
 from __future__ import annotations
@@ -12,25 +11,16 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fuzz.checks.fresh import MadeAgain, about, made_again, sample
 from fuzz.checks.program_rounds import ImageLaunch
-from fuzz.checks.protocol import (
-    REFERENCE,
-    Counts,
-    Found,
-    Heartbeat,
-    RoundReport,
-    ScreeningReport,
-)
+from fuzz.checks.protocol import REFERENCE, Counts, Heartbeat, RoundReport
 from fuzz.runner import OpenRunner, kind_of_failure, opened
-from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
+from oracle.errors import DeviceLostError, UsageError
 from oracle.models import model_for
 from oracle.program.program import requirements
 from runners.protocol import Failure, Trouble
@@ -45,6 +35,7 @@ from runners.reference.fresh import (
 from strategies.contents.device import device_contents
 from strategies.rounds import Batch
 
+_IDLE = ("cuda",)  # runners whose device has idle time
 _FIRST = {False: 32, True: 1 << 18}
 """Images of a program's first comparison on the simulated device and on a GPU, at most."""
 _FIRST_BYTES = 1 << 31
@@ -65,7 +56,6 @@ _QUEUED = 3  # comparisons on their way: while one is looked at the device has t
 _CLAIMS = 2
 """Workers that compare in a device's idle time: in 45 s two had 596 million images, and one 450
 million (H200, 2026-11-29)."""
-_SHARE = 8  # of the time one part is for screening while there is something to compare
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
 _END_SECONDS = 3.0  # how long the last launches may take when the worker ends
 
@@ -106,21 +96,13 @@ class Odd:
 class IdleTime:
     """Uses the idle time of a runner's device, unless enough workers of the campaign do.
 
-    `compares`: with the reference; `screening`: makes what screens the rest on a runner. Raises
-    UsageError if the runner cannot compare.
+    `compares`: if not, it does nothing. Raises UsageError if the runner cannot compare.
     """
 
-    def __init__(
-        self,
-        ready: OpenRunner,
-        heartbeat: Heartbeat,
-        *,
-        compares: bool,
-        screening: Callable[[OpenRunner], Any] | None,
-    ) -> None:
-        self._ready, self._heartbeat, self._screening = ready, heartbeat, screening
+    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat, *, compares: bool) -> None:
+        self._ready, self._heartbeat = ready, heartbeat
         self._device: FreshRunner | None = fresh_runner(ready.runner) if compares else None
-        self._is_gpu = ready.choice.name == "cuda"
+        self._is_idle = ready.choice.name in _IDLE
         self.distrusted: set[str] = set()
         """What the reference was wrong about: instruction forms, and programs without one."""
         self._claim: socket.socket | None = None
@@ -131,8 +113,7 @@ class IdleTime:
         self._queued: deque[tuple[_Deepened, FreshWork, PendingFresh]] = deque()
         self._odd: deque[Odd] = deque()
         self._lock = threading.Lock()
-        self._counts, self._found, self._told = Counts(), list[Found](), ScreeningReport()
-        """What came of it since it was last told."""
+        self._counts = Counts()  # of what came of it since it was last told
         self._broken: Exception | None = None
 
     def after(self, report: RoundReport, verified: Sequence[ImageLaunch]) -> Iterator[Odd]:
@@ -140,26 +121,22 @@ class IdleTime:
 
         Iterates over comparisons that are to be judged; raises what ended the thread.
         """
-        if self._device is None and self._screening is None:
+        if self._device is None:
             return
-        if self._is_gpu or self._screening is not None:
+        if self._is_idle:
             if self._claim is None and not self._claimed():
                 return
             if verified:
                 self._new = tuple(verified)
         else:
             for item in filter(None, map(self._encoded, verified)):
-                assert self._device is not None
                 work, entry = item.next(), item.launch.batch.entry
                 pending = self._device.fresh(item.launch.compiled, work, entry=entry)
                 self._look_at(item, work, pending.collect())
                 yield from self._taken()
         with self._lock:
             report.counts.update(self._counts)
-            report.apart += self._found
-            if self._screening is not None or self._told.trouble:
-                report.screening = self._told
-            self._counts, self._found, self._told = Counts(), [], ScreeningReport()
+            self._counts = Counts()
         if self._broken is not None:
             raise self._broken
         yield from self._taken()
@@ -172,13 +149,11 @@ class IdleTime:
         """Claim the device for this process and begin; False if others of the campaign have."""
         device = self._ready.uuid or f"{self._ready.device} of {os.getpid()}"
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        for number in range(1 if self._device is None else _CLAIMS):
+        for number in range(_CLAIMS):
             # In Linux's namespace without files: whoever has it loses it at its end.
             with suppress(OSError):
                 claim.bind(f"\0warpfuzz {os.getppid()} {number} {device}"[:100])
                 self._claim = claim
-                if number:
-                    self._screening = None
                 self._thread.start()
                 return True
         claim.close()
@@ -201,20 +176,13 @@ class IdleTime:
         try:
             with opened(self._ready.choice) as ready:
                 self._use(ready)
+        except DeviceLostError:
+            return  # Rounds go on, and their runner says whether the device is lost to them, too.
         except Exception as error:
-            only_screens = self._device is None and isinstance(error, WarpfuzzError)
-            if not only_screens and not isinstance(error, DeviceLostError):
-                self._broken = error
-                return
-            # Rounds go on, and their runner says whether the device is lost to them, too.
-            with self._lock:
-                self._told.trouble = str(error)
+            self._broken = error
 
     def _use(self, ready: OpenRunner) -> None:
-        if self._device is not None:
-            self._device = fresh_runner(ready.runner)
-        screening = None if self._screening is None else self._screening(ready)
-        compared = screened = 0.0  # seconds
+        self._device = fresh_runner(ready.runner)
         coming = deque[ImageLaunch]()
         # Once no more rounds are wanted, findings that wait have the device to themselves.
         while not (self._end.is_set() or self._heartbeat.interrupted):
@@ -222,26 +190,9 @@ class IdleTime:
                 coming, self._new = deque(self._new), ()
             if coming:
                 # One for each comparison: to encode one takes as long (H200, 2026-11-29).
-                launch = coming.popleft()
-                item = self._encoded(launch) if self._device is not None else None
-                if item is not None:
-                    self._pool.append(item)
-                elif screening is not None:
-                    screening.add(launch)
-            begun = time.monotonic()
-            is_due = screened * _SHARE <= compared or not (self._pool or self._queued)
-            if screening is not None and is_due and screening.is_ready:
-                told, found = screening.step()
-                with self._lock:
-                    self._told.add(told)
-                    self._found += found
-                screened += time.monotonic() - begun
-            elif self._compare():
-                compared += time.monotonic() - begun
-            elif not (self._new or coming):
+                self._pool += filter(None, [self._encoded(coming.popleft())])
+            if not self._compare() and not (self._new or coming):
                 self._end.wait(_LOOK_SECONDS)
-        if screening is not None:
-            screening.finish()
 
     def _encoded(self, launch: ImageLaunch) -> _Deepened | None:
         """Return what is to be compared of a program; None if the reference cannot do it."""
@@ -256,7 +207,7 @@ class IdleTime:
             return None
         self._count("programs")
         contents = device_contents(batch.recipe, batch.program)
-        first = min(_FIRST[self._is_gpu], max(1, _FIRST_BYTES // encoded.image_bytes))
+        first = min(_FIRST[self._is_idle], max(1, _FIRST_BYTES // encoded.image_bytes))
         return _Deepened(
             launch=launch, together=max(1, first // _share(batch)),
             work=FreshWork(encoded=encoded, contents=contents, first=0, count=batch.count),
@@ -264,7 +215,7 @@ class IdleTime:
 
     def _next(self) -> _Deepened | None:
         """Return who had fewest comparisons, of those that may have more."""
-        most = _MOST[self._is_gpu]
+        most = _MOST[self._is_idle]
         self._pool = [one for one in self._pool if one.times < most and not one.is_odd]
         return min(self._pool, key=lambda one: one.times, default=None)
 

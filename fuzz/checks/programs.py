@@ -209,8 +209,6 @@ class Programs:
     seed: int
     selection: Selection = field(default_factory=Selection)
     undefined: bool = False  # whether undefined programs are run beside the rounds, and counted
-    screening: Callable[[OpenRunner], Any] | None = None
-    """Makes what screens verified programs in idle time (`fuzz.screening.examining`)."""
     reference: bool = False
     """Whether they go on with images that the device makes, and compares with its reference."""
     images: int | None = None  # of each program; None: what the number of the round says
@@ -264,7 +262,7 @@ class Programs:
             device=ready.device,
             left_out=tuple(filter(None, loosely)),
         )
-        idle = IdleTime(ready, heartbeat, compares=self.reference, screening=self.screening)
+        idle = IdleTime(ready, heartbeat, compares=self.reference)
         stack.callback(idle.close)
         rounds = FreshRounds(
             ready, versions=versions, seed=self.seed, forms=forms, heartbeat=heartbeat, idle=idle,

@@ -285,21 +285,6 @@ class Found:
 
 
 @dataclass(kw_only=True)
-class ScreeningReport:
-    """What screening in the idle time of a device has come to: no cases of the campaign."""
-
-    comparisons: int = 0  # images, times the multiprocessors that ran each
-    wrong: int = 0  # comparisons that differed
-    trouble: str = ""  # why nothing is screened any more; empty while something is
-
-    def add(self, other: ScreeningReport) -> None:
-        """Count what has come to it since."""
-        self.comparisons += other.comparisons
-        self.wrong += other.wrong
-        self.trouble = other.trouble or self.trouble
-
-
-@dataclass(kw_only=True)
 class RoundReport:
     """What came of a round, or of the part of it that was done."""
 
@@ -322,7 +307,6 @@ class RoundReport:
     health: DeviceStatus | None = None  # what the device said of itself, now and then
     apart: list[Found] = field(default_factory=list)
     """What programs of this and earlier rounds showed in idle time: it waits for no round."""
-    screening: ScreeningReport | None = None  # beside it; None where this worker does not
     outcomes: Outcomes | None = None  # where they were asked for, and every image ran
     disagreement: Found | None = None  # with the device that the round was compared with
 

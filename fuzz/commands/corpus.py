@@ -25,7 +25,7 @@ from fuzz.campaign.status import (
     rows_of_causes,
 )
 from fuzz.console.metrics import device_text
-from fuzz.console.report import apart, outcome_words, state_words
+from fuzz.console.report import outcome_words, reference_lines, state_words
 from fuzz.findings.families import accused, in_words, who_has
 from fuzz.kinds import sentence
 from fuzz.options import operating as given
@@ -319,7 +319,11 @@ def _lines(one: Figures) -> Iterator[Text]:
         head.append(f" for {duration(one.silence)}: it was killed, or its host is gone")
     told = (f"seed {status.seed}", status.words.where, status.words.subject)
     yield head.append_text(plain(f", {', '.join(filter(None, told))}"))
-    lines = [plain("; ".join(state_words(status))), Text(outcome_words(status)), *apart(status)]
+    lines = [
+        plain("; ".join(state_words(status))),
+        Text(outcome_words(status)),
+        *reference_lines(status.counts),
+    ]
     if verdicts := Counter(row.verdict for row in rows_of_causes(status, known=False)):
         lines.append(plain(f"new: {_counted(verdicts)}", "odd"))
     if runs:

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -248,15 +247,12 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
             disassembler=find_disassembler(options.disassembler),
         )  # fmt: skip
     from fuzz.checks.programs import Programs
-    from fuzz.screening.examining import IdleScreening
 
     assembler = None
     if options.assemblers:
         assembler = compilers.named_assembler(
             options.assemblers[0], elsewhere=options.fleet is not None
         )
-    # The simulated device has no idle time; what a front end compiles is no screening kernel.
-    idles = name == "cuda" and options.screen and not front_ends
     return Programs(
         choice=replace(
             choice, assembler=assembler, front_end=front_ends[0] if front_ends else None,
@@ -265,7 +261,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
         seed=seed,
         selection=selection,
         undefined=options.include_undefined,
-        screening=partial(IdleScreening, seed=seed) if idles else None,
         reference=options.device_reference,
     )  # fmt: skip
 

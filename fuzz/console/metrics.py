@@ -124,8 +124,6 @@ def campaign_figures(status: CampaignStatus | None) -> Iterator[Row]:
           for how, words in (("lost", "were lost"), ("back", "came back"))),
     )  # fmt: skip
     yield from _devices(status.devices)
-    told = status.screening
-    yield from _screening({("", ""): (told.comparisons, told.wrong)} if told else {})
 
 
 def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Row]:
@@ -152,23 +150,18 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Row]:
     )  # fmt: skip
 
 
-def _screening(rows: Mapping[tuple[str, str], tuple[int, int]]) -> Iterator[Row]:
-    """Iterate over what was screened: comparisons, and wrong ones, by UUID and name."""
-    told = ("comparisons", "Images that the GPUs compared while screening.", 0)
-    for name, words, place in (told, ("wrong", "Screened images that were wrong.", 1)):
-        counts = {at: row[place] for at, row in rows.items()}
-        yield f"screening_{name}_total", words, "gpu device", counts
-
-
 def screening_figures(
     devices: Iterable[tuple[DeviceStatus, int, int, float]],
 ) -> Iterator[Row]:
     """Yield what a screening is like: of each GPU comparisons, wrong ones, and those a second."""
     rows = {(row[0].uuid, row[0].name): row for row in devices}
-    yield from _screening({at: (cases, wrong) for at, (_, cases, wrong, _) in rows.items()})
-    rates = {at: rate for at, (*_, rate) in rows.items()}
-    words = "Screened images per second, on average."
-    yield "screening_comparisons_per_second", words, "gpu device", rates
+    for place, name, words in (
+        (1, "comparisons_total", "Images that the GPUs compared while screening."),
+        (2, "wrong_total", "Screened images that were wrong."),
+        (3, "comparisons_per_second", "Screened images per second, on average."),
+    ):
+        values = {at: row[place] for at, row in rows.items()}
+        yield f"screening_{name}", words, "gpu device", values
     yield from _devices([status for status, *_ in rows.values()])
 
 

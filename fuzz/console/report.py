@@ -67,7 +67,6 @@ from fuzz.output import (
 )
 from fuzz.reducer import opcodes_of
 from oracle.errors import WarpfuzzError
-from runners.ledger import Rate
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines that say how far a campaign is, in a pipe: 20,000 lines a week."""
@@ -185,17 +184,6 @@ def outcome_words(status: CampaignStatus) -> str:
         if (count := status.counts[counter.words]) or not counter.odd
     ]
     return f"{', '.join(said)} ({', '.join(shown)})" if shown else ", ".join(said)
-
-
-def apart(status: CampaignStatus) -> Iterator[Text]:
-    """Yield what was compared beside the cases: in idle time, and with the device's reference."""
-    if (screening := status.screening) is not None:
-        rate = Rate(cases=screening.comparisons, wrong=screening.wrong)
-        text = f"screening in idle time: {counted(rate.cases, 'comparison')}, "
-        text += f"0 errors ({rate.below})" if rate.bound else f"{rate.wrong:,} wrong"
-        text += f"; ended: {screening.trouble}" * bool(screening.trouble)
-        yield plain(text, "worst" if screening.wrong else "odd" if screening.trouble else "")
-    yield from reference_lines(status.counts)
 
 
 def reference_lines(counts: Counts) -> Iterator[Text]:
@@ -340,7 +328,7 @@ def dashboard(status: CampaignStatus) -> RenderableType:
     """Return the live view of a campaign: a terminal cuts off what stands last."""
     lines = [plain(f"{_title(status)} ({status.words.where})", "bold")]
     lines += [Text("; ".join(state_words(status))), plain(outcome_words(status))]
-    lines += [*apart(status), *_workers(status)]
+    lines += [*reference_lines(status.counts), *_workers(status)]
     # What has nothing more to say of itself than its name was named in the title.
     devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
     # What has errors has to be seen, however many there are.
@@ -461,7 +449,8 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     took = f"in {duration(status.seconds)}, seed {status.seed}"
     yield f"{outcome_words(status)} {took}: {_found(status)}."
     yield sentence(uncompared_words(status) or _conclusion(status))
-    yield from (Text(sentence(said.plain), style=said.style) for said in apart(status))
+    apart = reference_lines(status.counts)
+    yield from (Text(sentence(said.plain), style=said.style) for said in apart)
     for note in status.notes:
         told = ", ".join(f"{name} {value}" for name, value in note.items())
         yield Text(told, style="odd")

@@ -140,7 +140,7 @@ class Declared:
 
     @property
     def spelled(self) -> str:
-        """The option as a person types it; of "--screen/--no-screen" the one that says yes."""
+        """The option as a person types it; of "--this/--no-this" the one that says yes."""
         return (self.names or (f"--{self.name.replace('_', '-')}",))[0].partition("/")[0]
 
 

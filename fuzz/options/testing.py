@@ -38,7 +38,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "variants levels front_ends ptx_pass faults model",
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
-        "On which machine": "devices workers fleet gpus repeat screen device_reference",
+        "On which machine": "devices workers fleet gpus repeat device_reference",
         "What comes out": "corpus known no_known report metrics disassembler json",
     }
     runner: str | None = option(
@@ -80,11 +80,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
     target: str | None = shared("target", "Only this .target.  [default: the device's, or all]")
     ptx_version: str | None = shared("ptx_version", "Only this .version.  [default: all]")
     only: str = shared("only")
-    screen: bool = option(
-        "While a GPU is idle, run verified programs again on every multiprocessor (see `warpfuzz "
-        "screen --help`); counted apart from the cases.  [default: --screen]",
-        "--screen/--no-screen", default=True,
-    )  # fmt: skip
     device_reference: bool = option(
         "Run verified programs on millions of images that the device makes and compares with a "
         "second reference; the oracle judges what differs. Counted apart from the cases.  "

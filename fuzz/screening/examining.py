@@ -1,11 +1,9 @@
-"""What differed while screening, run again; and screening while a campaign leaves a GPU idle."""
+"""What differed while screening, run again."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -13,8 +11,6 @@ import numpy as np
 
 from corpus import Case, Corpus, Identity, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known, Row
-from fuzz.checks.program_rounds import ImageLaunch
-from fuzz.checks.protocol import Found, FoundState, ScreeningReport
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     Bucket,
@@ -25,9 +21,8 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.verdicts import Attempt, Subject, differ_outside, judge
 from fuzz.kinds import sentence
-from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
-from fuzz.screening.sets import describe, fits, set_program
 from oracle.isa.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing, Rate
@@ -36,7 +31,7 @@ from strategies.features import main_form
 
 _AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
-_MOST_NAMED = 1024  # programs that a finding names: a bound for campaigns of weeks
+_MOST_NAMED = 1024  # programs that a finding names
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
 
 
@@ -200,63 +195,3 @@ def _widen(there: ScreenFinding, item: ScreenItem) -> None:
         there.programs.append(entry)
     if name not in there.instructions:
         there.instructions.append(name)
-
-
-_IMAGES = 128  # screened images of a program: several of every class that a recipe has
-_PROGRAMS = 64  # programs that are screened in turn; a new one takes the place of the oldest
-_WAITING = 16  # programs that may wait until they are screened; the oldest of more are dropped
-_NEW_SECONDS = 2.0  # between two new programs: compiling one takes 42 ms (H200, 2026-11-22)
-
-
-class IdleScreening:
-    """Programs of rounds that take turns in the idle time of their device (`fuzz.checks.idle`)."""
-
-    def __init__(self, ready: OpenRunner, *, seed: int) -> None:
-        self._module = Module.named(ready.target, ready.ptx_version)
-        self._target = ready.oracle_target
-        self._screen = ScreenRun(ready, describe(self._module, seed=seed, covers={}), grows=True)
-        self._examiner = ScreenExaminer(self._screen, device=f"GPU {ready.choice.device}")
-        self._waiting: deque[ImageLaunch] = deque(maxlen=_WAITING)
-        self._newest = -_NEW_SECONDS
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is a program for the next step."""
-        return bool(self._screen.programs) or self._has_new
-
-    @property
-    def _has_new(self) -> bool:
-        return bool(self._waiting) and time.monotonic() - self._newest >= _NEW_SECONDS
-
-    def add(self, launch: ImageLaunch) -> None:
-        """Take in a program, unless it cannot be screened."""
-        if fits(launch.batch):
-            self._waiting.append(launch)
-
-    def step(self) -> tuple[ScreeningReport, list[Found]]:
-        """Wait for a launch; return what came of it."""
-        screen = self._screen
-        if self._has_new:
-            self._newest = time.monotonic()
-            launch = self._waiting.popleft()
-            batch = launch.batch
-            made = set_program(batch, launch.round, _IMAGES, self._module, target=self._target)
-            screen.add(replace(made, entry=f"{batch.entry}_of_round_{launch.round}"))
-            if screen.programs > _PROGRAMS:
-                screen.drop()
-        before = screen.tally.total
-        screen.step()
-        now = screen.tally.total
-        found = [
-            Found(
-                bucket=Bucket(kind=one.case.kind, identity=one.case.identity), case=one.case,
-                files=one.files, cases=one.wrong, state=FoundState.REPLAYED,
-            )
-            for one in self._examiner.new()
-        ]  # fmt: skip
-        told = ScreeningReport(comparisons=now.cases - before.cases, wrong=now.wrong - before.wrong)
-        return told, found
-
-    def finish(self) -> None:
-        """Wait for the launches that are on their way."""
-        self._screen.finish()

@@ -7,7 +7,6 @@ and a sample of what agrees, is made again here and judged by the oracle.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 import time
@@ -66,7 +65,6 @@ class ScreenItem:
     """A program that takes its turns."""
 
     source: SetProgram
-    number: int  # in the order in which programs came in
     compiled: Compiled | None = None
     per_second: float = 0.0  # images that one multiprocessor runs; 0 before the first launch
     failures: list[Failure] = field(default_factory=list)
@@ -137,7 +135,6 @@ class ScreenRun:
         self.refuted: list[SetAside] = []  # were expected to give something else than the oracle's
         self.miscompiled: dict[str, SetAside] = {}  # were given up: their code is wrong
         self._bursts, self._random, self._grows = bursts, random.Random(seed), grows
-        self._numbers = itertools.count()
         self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
         self._items: deque[ScreenItem] = deque()  # programs that take turns
         self._newcomer = True
@@ -149,15 +146,7 @@ class ScreenRun:
 
     def add(self, program: SetProgram) -> None:
         """Take a program in."""
-        self._new.append(ScreenItem(source=program, number=next(self._numbers)))
-
-    def drop(self) -> None:
-        """Take out the program that has taken turns for longest, if there is one."""
-        if self._items:
-            oldest = min(self._items, key=lambda item: item.number)
-            self._items.remove(oldest)
-            self.tally.images.pop(oldest.source.entry, None)
-            self.tally.programs.pop(oldest.source.entry, None)
+        self._new.append(ScreenItem(source=program))
 
     def _give_up(self, item: ScreenItem, image: int, first: int, second: int) -> None:
         """Take out a program whose code is wrong: two multiprocessors got an image wrong."""

@@ -55,7 +55,7 @@ class SetProgram:
     entry: str  # name of its kernel
     program: Program
     references: References  # its images, and what must come out
-    round: int  # number of the program in its set, or of the campaign's round that it comes from
+    round: int  # number of the program in its set
     recipe: Recipe | None = None  # how its images were made; None where nobody says
 
     @property

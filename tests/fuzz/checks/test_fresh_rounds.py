@@ -5,10 +5,12 @@ The device is the simulated one, and the reference that of the GPU, built for th
 
 from __future__ import annotations
 
+import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -24,10 +26,9 @@ from corpus import Kind
 from fuzz.bench import Silence
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import State
-from fuzz.checks import fresh, programs
-from fuzz.checks.program_rounds import ImageLaunch
+from fuzz.checks import fresh, idle, programs
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import REFERENCE, RoundJob, RoundReport, Stage, nested
+from fuzz.checks.protocol import REFERENCE, OpenCheck, RoundJob, RoundReport, Stage, nested
 from fuzz.commands.run import _resolved, resumed
 from fuzz.console.report import reference_lines
 from fuzz.options.testing import Run
@@ -162,42 +163,49 @@ def test_a_round_has_the_same_programs_images_and_suspects_whatever_came_of_idle
         assert one == other
 
 
-@pytest.mark.parametrize("reference", [True, False])
-def test_a_thread_compares_what_the_reference_can_run_and_screens_the_rest_alone(
-    reference: bool,
-) -> None:
-    screened: list[ImageLaunch] = []
+def with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have threads compare, as on a GPU, as many images as are compared without them."""
+    monkeypatch.setattr(idle, "_IDLE", ("sim",))
+    monkeypatch.setattr(idle, "_FIRST", {True: 32})
+    monkeypatch.setattr(idle, "_MOST", {True: 1})
 
-    class Screening:
-        is_ready = False
 
-        def __init__(self, *_: object) -> None: ...
+def round_of(check: Programs, opened_check: OpenCheck, number: int, **named: int) -> RoundJob:
+    plan = check.plan(opened_check.facts).round(number, ProgramCoverage())
+    return RoundJob(number=number, plan=plan, **named)
 
-        def add(self, launch: ImageLaunch) -> None:
-            screened.append(launch)
 
-        def finish(self) -> None: ...
-
-    alone = reports(defective) if reference else []
-    check = replace(check_of(defective), screening=Screening, reference=reference)
-    made: list[RoundReport] = []
+def test_a_thread_compares_what_rounds_have_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, check = reports(defective), check_of(defective)
+    with_threads(monkeypatch)
     with check.opened(Silence()) as opened_check:
-        plan = check.plan(opened_check.facts)
-        job = RoundJob(number=0, plan=plan.round(0, ProgramCoverage()))
-        made.append(opened_check.round(job))
-        verified = 8 - sum(found.cases for found in made[0].suspects.values())
-        left, end = verified - counts_of(alone)["programs",], time.monotonic() + 60
-        while counts_of(made) != counts_of(alone) or len(screened) != left:
+        made, end = [opened_check.round(round_of(check, opened_check, 0))], time.monotonic() + 60
+        while counts_of(made) != counts_of(alone):
             assert time.monotonic() < end
             time.sleep(0.01)
             # What the thread has found comes with a later round, as of its own.
-            later = RoundJob(number=1, plan=plan.round(1, ProgramCoverage()), limit=0)
-            made.append(opened_check.round(later))
-    assert {key for key, _ in numbers(made)} == {key for key, _ in numbers(alone or made)}
+            made.append(opened_check.round(round_of(check, opened_check, 1, limit=0)))
+    assert {key for key, _ in numbers(made)} == {key for key, _ in numbers(alone)}
     assert {*numbers(made)} >= {*numbers(alone)}
-    origins = [one.case.origin.round for report in made for one in report.apart if one.case]
-    assert bool(origins) == reference
-    assert {*origins} <= {0}
+    assert {one.case.origin.round for report in made for one in report.apart if one.case} == {0}
+
+
+def test_two_workers_use_a_device_until_no_more_rounds_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_threads(monkeypatch)
+    heartbeat, check, before = Silence(), check_of(sound), set(threading.enumerate())
+    with ExitStack() as stack:
+        for _ in range(3):
+            opened_check = stack.enter_context(check.opened(heartbeat))
+            opened_check.round(round_of(check, opened_check, 0))
+        threads = set(threading.enumerate()) - before
+        assert len(threads) == 2
+        assert all(thread.is_alive() for thread in threads)
+        heartbeat.interrupted = True
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_a_defect_that_depends_on_contents_is_found_by_number_and_made_again_here() -> None:

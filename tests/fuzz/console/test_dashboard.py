@@ -25,8 +25,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from corpus import Kind
-from fuzz.campaign.status import CampaignStatus, summary
-from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
+from fuzz.campaign.status import CampaignStatus
+from fuzz.checks.protocol import DeviceStatus, Stage
 from fuzz.console.report import campaign_report, dashboard, heartbeat
 from fuzz.output import THEME, recording_console
 
@@ -148,17 +148,3 @@ def test_rounds_that_wait_for_a_slower_one_are_told() -> None:
     assert told in joined(shown(status, 160))
     # One of each worker may well be done before the one that comes first.
     assert "to be counted" not in heartbeat(changed(status, held=15))
-
-
-def test_what_was_screened_stands_apart_from_the_cases() -> None:
-    sound = on_a_gpu(screening=ScreeningReport(comparisons=3 * 10**9), stopped="budget spent")
-    out = recording_console()
-    campaign_report(sound, Path("corpus")).show(out)
-    for text in (shown(sound), out.export_text()):
-        told = "3,000,000,000 comparisons, 0 errors (rate < 1.0e-9, 95 % confidence)"
-        assert told in joined(text)
-    assert summary(sound)["screening"] == {"comparisons": 3 * 10**9, "wrong": 0}
-    assert summary(sound)["cases"] == on_a_gpu().cases
-    wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))
-    assert "10 comparisons, 2 wrong; ended: no memory" in shown(wrong)
-    assert "screening" not in shown(on_a_gpu())
