@@ -2,21 +2,21 @@
 
 `emit` writes a kernel that many warps run on many images and that records their multiprocessors.
 Whoever reads a finding needs none of that: `emit_single` writes one warp, one pointer to one image.
-It leaves out what only the frame needs: copies of registers, parts of addresses, unread results.
+It has addresses of one sum each; the rest of what can go is for `fuzz.reducer` to take away.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
-from runners.emission.body import Body, braced, displaced
+from runners.emission.body import Body, displaced
 from runners.emission.warpgroups import MEMORY, group_kernel, group_text
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule, Launch
 from runners.ptx_text import opening
@@ -28,13 +28,8 @@ _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 """"[a-zA-Z][a-zA-Z0-9_$]*" (PTX ISA 4.4, Identifiers), less the dollar sign."""
 _REGISTER = re.compile(r"%\w+")
 _INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")
-_DECLARED = re.compile(r"\s*\.reg \.(\w+) ([^;]+);")
-_VECTOR_LOAD = re.compile(r"(ld\.\w+)\.v([24])\.b(\d+)")
 _ADDRESS = re.compile(r"\[(%\w+)(?:\+(-?\d+))?\]")
 _NO_RESULT = ("bra", "bar.")
-_COPIES = ("mov.b16", "mov.b32", "mov.b64", "mov.pred")
-_CARRY = re.compile(r"\.cc\b|^(?:addc|subc|madc)\b")
-"""Instructions that write or read the carry flag, which no operand names (PTX ISA 9.0, 9.7.2)."""
 
 
 def emit(program: Program, *, module: Module | None = None, entry: str = "kernel") -> KernelModule:
@@ -227,36 +222,15 @@ def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
         ]
     text = [line for line in (*prologue, *body.lines) if not line.lstrip().startswith("//")]
     code = [*map(KernelLine.of, text)]
-    # Each step keeps what the kernel stores.
-    while (smaller := _dead(_addresses(_copies(code)))) != code:
+    while (smaller := _addresses(code)) != code:
         code = smaller
-    lines = [line.text for line in code]
     return "\n".join([
         f".visible .entry {kernel.entry}(.param .u64 image)",
         "{",
-        *(line for line in declared if ".shared" in line),
-        *_declarations(declared, lines),
-        *lines,
+        *declared,
+        *(line.text for line in code),
         "    ret;", "}", "",
     ])  # fmt: skip
-
-
-def _declarations(declared: Iterable[str], lines: Iterable[str]) -> Iterator[str]:
-    """Declare the registers that lines name, one line for each type."""
-    used = {name for line in lines for name in _REGISTER.findall(line)}
-    types: dict[str, list[str]] = {}
-    for line in declared:
-        for type_, names in _DECLARED.findall(line):
-            for name in names.split(", "):
-                prefix, numbered, _ = name.partition("<")
-                ends = [one[len(prefix) :] for one in used if one.startswith(prefix)]
-                numbers = [int(end) for end in ends if end.isdecimal()]
-                if numbered and numbers:
-                    types.setdefault(type_, []).append(f"{prefix}<{max(numbers) + 1}>")
-                elif not numbered and name in used:
-                    types.setdefault(type_, []).append(name)
-    for type_, names in types.items():
-        yield f"    .reg .{type_} {', '.join(names)};"
 
 
 class KernelLine(NamedTuple):
@@ -296,100 +270,23 @@ class KernelLine(NamedTuple):
         read = self.operands[1 if self.writes else 0 :]
         return tuple(_REGISTER.findall(" ".join((self.guard, *read))))
 
-    def renamed(self, names: dict[str, str]) -> KernelLine:
-        """Return it with other registers in what it reads."""
-        first = 1 if self.writes else 0
-        if not {*self.reads} & names.keys():
-            return self
-
-        def other(text: str) -> str:
-            return _REGISTER.sub(lambda one: names.get(one[0], one[0]), text)
-
-        kept, changed = self.operands[:first], map(other, self.operands[first:])
-        return self._replace(guard=other(self.guard)).having(self.opcode, *kept, *changed)
-
-
-def _dead(code: list[KernelLine]) -> list[KernelLine]:
-    """Leave out what writes registers that no other line reads, and narrow loads to the others."""
-    readers = Counter(name for line in code for name in {*line.reads})
-    kept = []
-    for index, line in enumerate(code):
-        read = {name for name in line.writes if readers[name] > (name in line.reads)}
-        removable = line.writes and _CARRY.search(line.opcode) is None
-        if not removable or any(not _overwritten(name, code, index) for name in read):
-            kept.append(_narrowed(line, read))
-    return kept
-
-
-def _overwritten(name: str, code: list[KernelLine], index: int) -> bool:
-    """Whether a register that a line writes is always written again before anything reads it."""
-    for line in code[index + 1 :]:
-        if name in line.reads or not line.opcode or line.opcode in ("bra", "ret"):
-            return False
-        if name in line.writes and not line.guard:
-            return True
-    return False
-
-
-def _narrowed(line: KernelLine, read: set[str]) -> KernelLine:
-    """Return a vector load with no more elements than it takes to load those that are read."""
-    found = _VECTOR_LOAD.fullmatch(line.opcode)
-    at = _ADDRESS.fullmatch(line.operands[1]) if found else None
-    if found is None or at is None:
-        return line
-    places = [index for index, name in enumerate(line.writes) if name in read]
-    for count in (1, 2):
-        start = places[0] // count * count
-        if places[-1] < start + count < int(found[2]) + count and count < int(found[2]):
-            offset = int(at[2] or 0) + start * int(found[3]) // 8
-            names = line.writes[start : start + count]
-            opcode = f"{found[1]}.b{found[3]}" if count == 1 else f"{found[1]}.v2.b{found[3]}"
-            vector = names[0] if count == 1 else braced(names)
-            return line.having(opcode, vector, displaced(at[1], offset))
-    return line
-
-
-def _written(code: list[KernelLine]) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for index, line in enumerate(code):
-        for name in line.writes:
-            places.setdefault(name, []).append(index)
-    return places
-
-
-def _copies(code: list[KernelLine]) -> list[KernelLine]:
-    """Read the source of a copy where the copy is read, if neither is written again."""
-    written, names = _written(code), dict[str, str]()
-    labels = {line.text.strip().removesuffix(":"): at for at, line in enumerate(code)
-              if not line.opcode}  # fmt: skip
-    loops = [(labels[line.operands[0]], at) for at, line in enumerate(code)
-             if line.opcode == "bra" and labels[line.operands[0]] < at]  # fmt: skip
-    for index, line in enumerate(code):
-        if line.opcode in _COPIES and not line.guard and line.operands[1] in written:
-            copy, source = line.operands
-            # Nothing writes the source behind the copy, or in a loop around it.
-            kept = all(
-                place < index and not any(first <= place and index <= last for first, last in loops)
-                for place in written[source]
-            )
-            if written.get(copy) == [index] and kept:
-                names[copy] = names.get(source, source)
-    return [line.renamed(names) for line in code]
-
 
 def _addresses(code: list[KernelLine]) -> list[KernelLine]:
     """Move constants of addresses into brackets, and write lane * width + base as one mad."""
-    once = {name for name, places in _written(code).items() if len(places) == 1}
+    writes = Counter(name for line in code for name in line.writes)
     reads = Counter(name for line in code for name in line.reads)
+    added = {line.operands[2] for line in code if line.opcode == "add.s64"}
     sums: dict[str, tuple[str, int]] = {}
-    products: dict[str, KernelLine] = {}
+    products: dict[str, tuple[str, ...]] = {}
     for line in code:
-        if line.opcode == "add.s64" and line.operands[0] in once:
+        if line.opcode == "add.s64" and writes[line.operands[0]] == 1:
             total, base, addend = line.operands
-            if addend.lstrip("-").isdecimal() and base in once:
+            if addend.lstrip("-").isdecimal() and writes[base] == 1:
                 sums[total] = base, int(addend)
-        elif line.opcode == "mul.wide.u32" and reads[line.operands[0]] == 1:
-            products[line.operands[0]] = line
+        elif line.opcode == "mul.wide.u32" and line.operands[0] in added:
+            product, *factors = line.operands
+            if writes[product] == reads[product] == 1:
+                products[product] = tuple(factors)
 
     def folded(at: re.Match[str]) -> str:
         if at[1] not in sums:
@@ -399,16 +296,17 @@ def _addresses(code: list[KernelLine]) -> list[KernelLine]:
 
     changed: list[KernelLine] = []
     for line in code:
+        if line.opcode == "mul.wide.u32" and line.operands[0] in products:
+            continue
         if line.opcode == "add.s64" and line.operands[2] in products:
             total, base, product = line.operands
-            lane, width = products[product].operands[1:]
             if base in sums and reads[base] == 1:
                 # The constant is added last, where a bracket can take it.
-                first, constant = sums[base]
-                changed.append(line.having("mad.wide.u32", product, lane, width, first))
+                base, constant = sums[base]
+                changed.append(line.having("mad.wide.u32", product, *products[product], base))
                 changed.append(line.having("add.s64", total, product, str(constant)))
             else:
-                changed.append(line.having("mad.wide.u32", total, lane, width, base))
+                changed.append(line.having("mad.wide.u32", total, *products[product], base))
             continue
         operands = [_ADDRESS.sub(folded, one) for one in line.operands]
         same = [*line.operands] == operands
