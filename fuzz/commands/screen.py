@@ -1,4 +1,4 @@
-"""`warpfuzz screen`: whether one of these GPUs, or of a cluster, is wrong, and where.
+"""`warpfuzz screen`: whether one of these GPUs is wrong, and where.
 
 `distill` makes a set.
 """
@@ -9,7 +9,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -22,32 +22,25 @@ from corpus.known import Known, known_with
 from fuzz.console.metrics import Row, screening_figures, serving
 from fuzz.console.report import ended_by_signals
 from fuzz.console.screening import (
-    NOTHING_COMPARED,
-    STOPPED_BEFORE,
     ScreenedDevice,
     Soundness,
     device_row,
     finding_row,
     preflight_row,
     screening_report,
-    stored_row,
 )
 from fuzz.findings.case import remember
-from fuzz.fleet.host import FleetDevice, ScreenHost, screened
-from fuzz.fleet.pool import cluster_at
 from fuzz.options.declared import check_conflicts, parse_duration
 from fuzz.options.operating import Distill, Screen
 from fuzz.output import (
     Report,
     check_kind,
     check_output,
-    counted,
     emit,
     generator,
     report_expired,
     rows_of,
     say,
-    starting,
 )
 from fuzz.runner import (
     OpenRunner,
@@ -61,7 +54,6 @@ from fuzz.runner import (
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import (
-    SET_BYTES,
     ScreeningSet,
     SetProgram,
     SetScope,
@@ -76,7 +68,6 @@ from fuzz.screening.sets import (
     write_set,
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.given_files import read_named
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.compilers import named_assembler
@@ -97,8 +88,6 @@ def screen(options: Screen) -> bool:
     """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
     remember(options.ptx_pass)
-    if options.fleet is not None:
-        return _screen_fleet(options, options.fleet)
     check_kind(options.report, ".html", ".svg")
     made = read_set(options.path) if options.path is not None else None
     known = known_with(options.known, nothing=options.no_known)
@@ -367,70 +356,3 @@ def make_set(options: Distill) -> None:
     more = {"path": str(output), "seconds": round(seconds, 3)}
     summary = counts | msgspec.structs.asdict(description) | more
     Report(sentences=sentences, summary=summary).write(json=json)
-
-
-# Every GPU of a cluster at once
-
-_PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
-"""Options that each GPU's screening is given as they are."""
-
-
-def _screen_fleet(options: Screen, fleet: str) -> bool:
-    check_conflicts(options, "screen --fleet")
-    runner = hardware_runner(options.runner)
-    words, files = _fleet_arguments(options, runner)
-    known = known_with(options.known, nothing=options.no_known)
-    corpus = create_corpus(options.corpus, generator=generator())
-    with starting(lines=True) as tell:
-        cluster = cluster_at(
-            fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-            most=options.gpus, host=ScreenHost, tell=tell,
-        )  # fmt: skip
-    begun = shown = time.monotonic()
-    stop, devices = threading.Event(), list[FleetDevice]()
-    with ended_by_signals(stop.set):
-        for devices in screened(cluster, words, files, stop):
-            if time.monotonic() - shown >= _LINE_SECONDS:
-                shown = time.monotonic()
-                for device in devices:
-                    if not device.news.over:
-                        say(f"{device.name}: {device.news.line or 'begins'}", stderr=options.json)
-    found = [
-        stored_row(case, corpus.deposit(case, data), known.match(case)) | {"device": device.name}
-        for device in devices
-        for case, data in device.news.findings
-    ]
-    rows = [row for device in devices for row in device.rows]
-    report = screening_report(options, rows, found, time.monotonic() - begun)
-    report.write(**options.picked("json", "junit"))
-    report_expired(known)
-    why = STOPPED_BEFORE if stop.is_set() else NOTHING_COMPARED
-    failed = [
-        f"{row['device']}: {row['error'] or why}"
-        for row in rows
-        if row["error"] or not row["cases"]
-    ]
-    if failed:
-        raise InfrastructureError(
-            f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
-            f"{'; '.join(failed)}"
-        )
-    return any(not row["known"] for row in found)
-
-
-def _fleet_arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
-    """Return arguments for each GPU's screening, and the files that they name by "@NAME"."""
-    words, files = ["--runner", runner], {}
-    for name, value in options.picked(*_PASSED_ON).items():
-        if value is not None:
-            words += [options.spelled(name), str(value)]
-    for fault in options.faults:
-        words += ["--fault", fault]
-    for option, path in (("", options.path), ("--model", options.model)):
-        if path is None:
-            continue
-        # Its own name stands in what is said of it.
-        name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
-        files[name] = read_named(Path(path), option.lstrip("-") or "set", most=SET_BYTES)
-        words += [*filter(None, (option,)), f"@{name}"]
-    return words, files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from corpus import Case, Saved
-from corpus.known import Row
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus, device_status
 from fuzz.console.metrics import throttling
@@ -140,8 +139,9 @@ class ScreenedDevice:
 # Rows of JSON
 
 
-def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, object]:
+def finding_row(found: ScreenFinding) -> dict[str, object]:
     """Return a finding and where it is stored."""
+    case, saved, known = found.case, found.saved, found.known
     return {
         "id": None if saved is None else saved.id,
         "family": case.identity.text,
@@ -151,13 +151,10 @@ def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, 
         "known_as": known.id if known is not None else None,
         "path": "" if saved is None else str(saved.path),
         "title": sentence(case),
+        "message": found.sentence,
+        "instructions": found.instructions,
+        "programs": found.programs,
     }
-
-
-def finding_row(found: ScreenFinding) -> dict[str, object]:
-    """Return a finding of this machine."""
-    row = stored_row(found.case, found.saved, found.known) | {"message": found.sentence}
-    return row | {"instructions": found.instructions, "programs": found.programs}
 
 
 def _health(screen: ScreenRun) -> dict[str, object]:
@@ -256,12 +253,13 @@ def screening_report(
     seconds: float,
     **others: object,
 ) -> Report:
-    """Return what a screening came to, of this machine or of a fleet, from the rows of devices."""
+    """Return what a screening came to, from the rows of devices."""
     stored = [f"{one['title']}: {one['path']}" for one in findings]
     if stored:
         command = typed(("warpfuzz", "replay", options.corpus))
         stored.append(f"{counted(len(stored), 'finding')} stored. Replay: {command}")
     fields: dict[str, object] = {
+        "host": socket.gethostname(),
         "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows),
         "seconds": round(seconds, 3),

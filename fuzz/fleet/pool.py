@@ -392,7 +392,6 @@ def cluster_at(
     gpus: bool,
     workers: int | None,
     most: int | None = None,
-    host: Callable[..., Any] = Host,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Cluster:
     """Return the Ray cluster at an address; `tell` is told what takes the first seconds.
@@ -409,7 +408,7 @@ def cluster_at(
             f"--fleet {address} needs Ray, which is not installed: pip install '.[fleet]' in "
             "the clone of warpfuzz, or divide the work with --shard"
         ) from None
-    cluster = RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
+    cluster = RayCluster(address, gpus=gpus, workers=workers, most=most, host=Host)
     # Other clusters may be given nodes when somebody asks for them.
     if gpus and address == "local" and not cluster.places():
         cluster.close()

@@ -191,12 +191,6 @@ OPTIONS: Mapping[str, Declared] = {
     "devices": option("Number of a GPU; repeat for several.  [default: all]", "--device",
                       type=_DEVICE),
     "device": option("Number of the GPU.", type=_DEVICE, default=0),
-    "fleet": option(
-        "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this machine.",
-        metavar="ADDRESS",
-    ),
-    "gpus": option("Use at most this many GPUs of the --fleet; without GPUs, this many Ray actors.",
-                   type=COUNT),
     "faults": option(
         "Plant this fault (`warpfuzz faults` lists them), to see whether it is found; repeat for "
         "several.",
@@ -402,16 +396,10 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
         ("launch runner ptx_pass faults device", lambda o: not o.differs, _OF_ANOTHER),
     ),
     "screen": (
-        ("gpus", lambda o: True, _NO_FLEET),
         ("devices", lambda o: o.runner != "cuda", _NO_GPU),
         ("fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
          "makes images on the device, as many as it can; leave it out, or leave out SET, "
          "--preflight and --pattern"),
-    ),
-    "screen --fleet": (
-        ("devices preflight fresh report metrics", lambda o: True,
-         "is for the GPUs of one machine, and --fleet takes all of a cluster; leave one of the two "
-         "out"),
     ),
 }  # fmt: skip
 """By command: options, where they contradict others, and what is said then of the first of them

@@ -48,8 +48,6 @@ class Screen(Options, words="screen", runs="screen:screen"):
         "Check GPUs before a job starts: screen every kind of instruction whose arithmetic is "
         "known, and print one JSON line for each GPU; the exit code is 0 only if all are sound."
     )
-    fleet: str | None = shared("fleet")
-    gpus: int | None = shared("gpus")
     runner: str | None = shared("runner", "What is screened.  [default: cuda]")
     seed: int = shared("seed", "Seed of the set that is made without SET, and of --pattern bursts.")
     target: str | None = shared("chosen_target")

@@ -72,8 +72,13 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "a GPU with 2 GiB for each of them, three for two cores]",
     )
     devices: tuple[int, ...] = shared("devices")
-    fleet: str | None = shared("fleet")
-    gpus: int | None = shared("gpus")
+    fleet: str | None = option(
+        "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this machine.",
+        metavar="ADDRESS",
+    )
+    gpus: int | None = option(
+        "Use at most this many GPUs of the --fleet; without GPUs, this many Ray actors.", type=COUNT
+    )
     repeat: float = option(
         "Percent of a --fleet's rounds that a second GPU repeats.", type=Range(0, 100), default=1.0
     )

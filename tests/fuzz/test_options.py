@@ -16,7 +16,7 @@ OWN = {"--device", "--front-end"}
 """Options that mean something else for one command: a single GPU, several compilers."""
 KINDS: dict[str, type[Options]] = {
     "run": Run, "campaign": Run, "module of replay": Replay, "bench": Bench, "measure": Measure,
-    "screen": Screen, "conform": Conform, "reduce": Reduce, "screen --fleet": Screen,
+    "screen": Screen, "conform": Conform, "reduce": Reduce,
 }  # fmt: skip
 
 
