@@ -40,9 +40,8 @@ from runners.protocol import Images
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import ValueClass, expand
 from strategies.draws import Selection
-from strategies.features import FEATURES
 from strategies.programs import is_valued
-from strategies.rounds import Batch, ProgramCoverage, campaign_rounds, opcode_of
+from strategies.rounds import Batch, campaign_rounds, opcode_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -106,20 +105,15 @@ def _forms() -> tuple[Form, ...]:
     return Selection().forms()
 
 
-def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
-    """Return the forms of a target that no program is about, because nobody knows their values."""
+@cache
+def _drawn(target: str, version: str) -> tuple[Form, ...]:
+    """Return the forms that programs of a target have; of others nobody knows the values."""
     module = Module.named(target, version)
     return tuple(
         form
         for form in _forms()
-        if form.is_main and is_available(form, module) and not is_valued(form, module)
+        if is_available(form, module) and (not form.is_main or is_valued(form, module))
     )
-
-
-@cache
-def _drawn(target: str, version: str) -> tuple[Form, ...]:
-    module, left_out = Module.named(target, version), undrawn_forms(target, version)
-    return tuple(form for form in _forms() if is_available(form, module) and form not in left_out)
 
 
 def _unobservable(fault: Fault, *, target: str, version: str) -> str:
@@ -313,52 +307,6 @@ def measure(
             "seconds": seconds if seconds is None else round(seconds, 3),
         }
     return sum(cases for cases, _ in results), rows
-
-
-# What programs reach
-
-CAMPAIGN_PROGRAMS = 1250
-"""Programs of one campaign. Several are counted together, so that they can be drawn side by side,
-and the counts are the same on any number of cores."""
-
-
-Drawing = tuple[tuple[Form, ...], str, str, int, int]
-"""Forms, target, PTX version, seed and number of programs of one campaign that is only drawn."""
-
-
-def measure_reach(whole: Drawing, *, jobs: int, json: bool) -> list[Row]:
-    """Draw programs as campaigns do, `CAMPAIGN_PROGRAMS` each, and count what they reach.
-
-    The first campaign has the seed, those after it the next. Returns the "dimension" and "name" of
-    each thing that there is to reach (forms, features, classes of values) and how many "programs"
-    reached it.
-    """
-    forms, target, version, seed, programs = whole
-    campaigns = [
-        (forms, target, version, (seed + number) % 2**64, min(CAMPAIGN_PROGRAMS, programs - at))
-        for number, at in enumerate(range(0, programs, CAMPAIGN_PROGRAMS))
-    ]
-    total = ProgramCoverage()
-    for coverage in run_all(_reached_by, campaigns, "campaigns", jobs=jobs, json=json):
-        total.merge(coverage)
-    of_forms, features, classes = (total.counts[of] for of in ("forms", "features", "classes"))
-    reached = [
-        *((f"form of {form.mnemonic}", form.opcode, of_forms[form.opcode])
-          for form in _drawn(target, version)),
-        *((one.dimension.value, one.value, features[one.value]) for one in FEATURES.values()),
-        *(("value class", one.value, classes[one]) for one in ValueClass),
-    ]  # fmt: skip
-    return [dict(zip(("dimension", "name", "programs"), row, strict=True)) for row in reached]
-
-
-def _reached_by(campaign: Drawing) -> ProgramCoverage:
-    forms, target, version, seed, programs = campaign
-    coverage = ProgramCoverage()
-    rounds = campaign_rounds(forms, target=target, version=version, seed=seed)
-    while coverage.programs < programs:
-        for batch in next(rounds)[: programs - coverage.programs]:
-            coverage.add(batch)
-    return coverage
 
 
 # The report of a campaign with a fault

@@ -1,12 +1,10 @@
-"""`warpfuzz bench`: after how many images planted faults are found, and coverage of programs."""
+"""`warpfuzz bench`: after how many images planted faults are found."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 from corpus.known import load_known
 from fuzz.bench import (
@@ -18,10 +16,8 @@ from fuzz.bench import (
     faults_named,
     lines_of,
     measure,
-    measure_reach,
     median,
     run_all,
-    undrawn_forms,
 )
 from fuzz.options.declared import check_conflicts
 from fuzz.options.testing import Bench, Faults
@@ -39,16 +35,14 @@ _LINES_TARGETS = ("sm_90", TARGET)
 lacks the second has. Each fault is planted in the first that can show it."""
 _UNSEEN: Row = {"found": False, "found_in": 0, "seeds": 0, "cases": None, "seconds": None}
 """Of a fault that no program can show, for which nobody looks."""
-_SHOWN = 4  # names of what is missing of one kind that are printed
 
 
 def bench(options: Bench) -> bool:
-    """Measure and print; tell whether an observable fault was not found, or nothing reached."""
+    """Measure and print; tell whether an observable fault was not found."""
     if options.names:
         return list_faults(options)
     check_conflicts(options, "bench")
-    search = _search_lines if options.lines else _coverage if options.coverage else _search
-    return search(options)
+    return (_search_lines if options.lines else _search)(options)
 
 
 def list_faults(options: Bench | Faults) -> bool:
@@ -217,57 +211,3 @@ def _search_lines(options: Bench) -> bool:
         summary={**summary, "faults": rows},
     ).write(json=options.json)  # fmt: skip
     return not all(is_good or not row["found"] for row, is_good in zip(rows, good, strict=True))
-
-
-# What programs reach
-
-
-def _coverage(options: Bench) -> bool:
-    begun = time.perf_counter()
-    target, version = _module(options)
-    forms = selected_forms(Selection(), target=target, version=version)
-    drawing = forms, target, version, options.seed, options.programs
-    rows = measure_reach(drawing, jobs=options.jobs or cores(), json=options.json)
-    seconds = round(time.perf_counter() - begun, 3)
-    undrawn = [form.opcode for form in undrawn_forms(target, version)]
-    gaps = [{"dimension": r["dimension"], "name": r["name"]} for r in rows if not r["programs"]]
-    dimensions = []
-    for dimension, group in groupby(rows, key=itemgetter("dimension")):
-        some = sorted(group, key=itemgetter("programs"))
-        names = [row["name"] for row in some if not row["programs"]]
-        more = f" and {len(names) - _SHOWN:,} more" * (len(names) > _SHOWN)
-        dimensions.append({
-            "dimension": dimension,
-            "reached": len(some) - len(names),
-            "of": len(some),
-            "least often": some[0]["programs"],
-            "missing": ", ".join(names[:_SHOWN]) + more,
-        })  # fmt: skip
-    columns = (
-        ReportColumn("dimension"),
-        *(ReportColumn(name, number=True) for name in ("reached", "of", "least often")),
-        ReportColumn("missing"),
-    )
-    sentence = (
-        f"{counted(options.programs, 'program')}, seed {options.seed}, in {seconds:,.0f} s: "
-        f"{len(rows) - len(gaps):,} of {len(rows):,} features reached"
-    )
-    if gaps:
-        sentence += f"; {len(gaps):,} missing (exit code 1). More programs reach more (--programs)"
-    if undrawn:
-        sentence += f". {counted(len(undrawn), 'form')} left out: nobody measured what they compute"
-    Report(
-        rows=rows_of(rows),
-        before=[Section(columns=columns, rows=rows_of(dimensions))],
-        sentences=[sentence],
-        summary={
-            "cases": options.programs,
-            "seconds": seconds,
-            "seed": options.seed,
-            "faults": [],
-            "programs": options.programs,
-            "missing": gaps,
-            "not_drawn": undrawn,
-        },
-    ).write(json=options.json)
-    return bool(gaps)

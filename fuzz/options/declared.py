@@ -322,8 +322,6 @@ class Options:
 
 # What contradicts each other
 
-_OF_SEARCHES = "seeds limit baseline_limit contents"
-"""Options of `bench` that only the search for planted faults uses."""
 _RUNS_NONE = "is about programs that run, and --runner ptxas runs none; choose --runner sim or cuda"
 _NO_GPU = "{value} names a GPU, and the runner is {o.runner}; leave it out, or choose --runner cuda"
 _NO_FLEET = "{value} is of a --fleet, and there is none; leave it out, or name one"
@@ -371,13 +369,9 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "bench": (
         ("images", lambda o: not o.lines,
          "is how many a campaign of --lines has; add --lines, or leave it"),
-        (f"{_OF_SEARCHES} coverage programs", lambda o: o.lines,
+        ("seeds limit baseline_limit contents", lambda o: o.lines,
          "means nothing for --lines, which runs one campaign for each fault; leave one of the two "
          "out"),
-        ("programs", lambda o: not o.coverage,
-         "is how many --coverage draws; add --coverage, or leave it"),
-        (f"only {_OF_SEARCHES}", lambda o: o.coverage,
-         "is about planted faults, and --coverage plants none; leave one of the two out"),
     ),
     "conform": (
         ("update_expectations", lambda o: o.expectations is None,

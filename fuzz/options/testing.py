@@ -419,10 +419,6 @@ class Bench(Options, words="bench", runs="bench:bench"):
         "Run one campaign with each fault, and count the findings in its report: it should be one."
     )
     images: int = shared("images", "How many images each campaign of --lines runs.", default=4_000)
-    coverage: bool = option(
-        "Only draw programs, and count which features they cover; exit code 1 if any is missing."
-    )
-    programs: int = option("How many programs --coverage draws.", type=COUNT, default=15_000)
     target: str | None = shared("target", "GPU architecture.  [default: sm_120a]")
     ptx_version: str | None = shared("chosen_version")
 

@@ -77,7 +77,7 @@ def test_what_was_asked_for_stays_as_it_is() -> None:
 
 
 def test_a_default_that_was_typed_counts_as_given() -> None:
-    check_conflicts(Bench(coverage=True), "bench")
-    typed = Bench(coverage=True, seeds=20, given=frozenset({"coverage", "seeds"}))
-    with pytest.raises(UsageError, match="--seeds is about planted faults"):
+    check_conflicts(Bench(lines=True), "bench")
+    typed = Bench(lines=True, seeds=20, given=frozenset({"lines", "seeds"}))
+    with pytest.raises(UsageError, match="--seeds means nothing for --lines"):
         check_conflicts(typed, "bench")

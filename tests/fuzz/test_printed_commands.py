@@ -237,7 +237,7 @@ def begun(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
 
     command, context = checked(words)
     monkeypatch.setattr(run, "_run", lambda options, stack: run.budget_of(options))
-    for search in ("_search", "_search_lines", "_coverage"):
+    for search in ("_search", "_search_lines"):
         monkeypatch.setattr(bench, search, lambda options: False)
     ran = words[:1] in (("run",), ("bench",)) or any(words[: len(one)] == one for one in RUN)
     if ran:

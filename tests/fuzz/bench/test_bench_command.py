@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from command_line import warpfuzz
 
-from oracle.isa.lookup import FORMS
 from runners.faults import CATALOGUE
 
 QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 160, "--baseline-limit", 16, "--json")
@@ -60,24 +59,6 @@ def test_the_same_seed_gives_the_same_cases_on_one_process_and_on_two(tmp_path: 
         for row in (one, other, *one["baselines"].values(), *other["baselines"].values()):
             del row["seconds"]
         assert one == other
-
-
-def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path: Path) -> None:
-    ended = warpfuzz(tmp_path, "bench", "--coverage", "--programs", 21, "--jobs", 1, "--json")
-    assert ended.code == 1, "21 programs reach 650 forms"
-    *rows, _ = ended.rows
-    counts = {(row["dimension"], row["name"]): row["programs"] for row in rows}
-    assert all(0 <= count <= 21 for count in counts.values())
-    absent = {(one["dimension"], one["name"]) for one in ended.summary["missing"]}
-    assert absent == {key for key, count in counts.items() if not count}
-    assert counts["step kind", "multiplication"] > 0
-    assert ended.summary["cases"] == 21, "and not those of whole rounds"
-    undrawn = set(ended.summary["not_drawn"])
-    # Of rows of bytes that are stored, nobody says which byte goes where.
-    bytes_ = {form.opcode for form in FORMS if form.texts.get("type") == "b8" and form.is_store}
-    assert bytes_
-    assert bytes_ <= undrawn
-    assert undrawn.isdisjoint(row["name"] for row in rows)
 
 
 def test_all_faults_are_listed(tmp_path: Path) -> None:
