@@ -30,7 +30,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.operands import Fragment
 from oracle.program.program import Program, requirements
-from strategies.contents import Recipe, ValueClass, drawn_recipe, recipes
+from strategies.contents import Recipe, ValueClass, drawn_recipe, of_group, recipes
 from strategies.draws import (
     Drawn,
     PtxVersions,
@@ -238,7 +238,7 @@ class ProgramCoverage(Coverage):
         self.programs += 1
         counts, family, features = self.counts, family_of(batch.form), features_of(batch.program)
         # Image i is of class i modulo their number; few images do not come to the last ones.
-        classes = batch.recipe.classes[: batch.count]
+        classes = [*dict.fromkeys(batch.recipe.classes[: batch.count])]
         counts["forms"].update(form.opcode for form in requirements(batch.program))
         counts["main_forms"][opcode_of(batch.form)] += 1
         counts["versions"][str(batch.module.version)] += 1
@@ -535,7 +535,7 @@ def _with_recipe(
     both = Drawn(lambda data: (data.draw(strategy), drawn_recipe(data.draw, tuple(classes))))
     program, recipe = draw_one(both, key)
     if all(is_available(form, module) for form in requirements(program)):
-        yield program, recipe
+        yield program, recipe if program.warps == 1 else of_group(recipe)
 
 
 def filled_programs(only: str, module: Module) -> Strategy[tuple[Program, Recipe]]:

@@ -4,7 +4,16 @@ An image is a pure function of recipe, program and number. Only integers and exa
 operations of IEEE 754 take part: the bits are the same on every machine.
 """
 
-from strategies.contents.expansion import Recipe, drawn_recipe, expand, expand_by_class, recipes
+from strategies.contents.expansion import (
+    Recipe,
+    drawn_recipe,
+    expand,
+    expand_by_class,
+    of_group,
+    recipes,
+)
 from strategies.contents.fills import ValueClass
 
-__all__ = ["Recipe", "ValueClass", "drawn_recipe", "expand", "expand_by_class", "recipes"]
+__all__ = [
+    "Recipe", "ValueClass", "drawn_recipe", "expand", "expand_by_class", "of_group", "recipes",
+]  # fmt: skip

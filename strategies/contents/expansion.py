@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby, pairwise, zip_longest
 from typing import Any, NamedTuple
@@ -62,6 +62,17 @@ def drawn_recipe(
 recipes = st.composite(drawn_recipe)
 
 
+def of_group(recipe: Recipe) -> Recipe:
+    """Return the recipe with which a warpgroup's program is filled: every second image is NORMAL.
+
+    Those are whole numbers there, of which each sum is exact. In the images of most other classes
+    a few special values make most of D NaN, as what is multiplied is a D again.
+    """
+    others = (one for one in recipe.classes if one is not ValueClass.NORMAL)
+    classes = [each for one in others for each in (ValueClass.NORMAL, one)]
+    return replace(recipe, classes=tuple(classes or recipe.classes))
+
+
 _APART = {
     ValueClass.SPECIAL, ValueClass.SUBNORMAL, ValueClass.PAYLOADS, ValueClass.ZEROS, ValueClass.ANY
 }  # fmt: skip
@@ -73,10 +84,10 @@ def by_class(recipe: Recipe, count: int, *, first: int) -> NDArray[np.intp]:
 
     What works on many images at once is slower where one of them holds special values.
     """
-    numbers = np.arange(first, first + count)
-    slots = np.arange(len(recipe.classes))
-    slots += len(slots) * np.array([one in _APART for one in recipe.classes])
-    order: NDArray[np.intp] = np.argsort(slots[numbers % len(slots)], kind="stable")
+    numbers, classes = np.arange(first, first + count), recipe.classes
+    places = [(one in _APART, classes.index(one), slot) for slot, one in enumerate(classes)]
+    ranks = np.argsort(sorted(range(len(places)), key=places.__getitem__))
+    order: NDArray[np.intp] = np.argsort(ranks[numbers % len(ranks)], kind="stable")
     return numbers[order]
 
 

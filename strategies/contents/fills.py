@@ -103,7 +103,8 @@ class ValueClass(StrEnum):
     ENDS = "ends"
     """Every element a zero, an end of the subnormals or normals, or next to a power of two.
     Integers: every element an end, or next to one. Bits: bytes all set or all clear."""
-    NORMAL = "normal"  # Everyday numbers of both signs; small integers; sparse bits
+    NORMAL = "normal"
+    """Everyday numbers of both signs, whole ones of a warpgroup; small integers; sparse bits."""
     ANY = "any"  # Uniform bits, of floats with NaN and infinities
 
 

@@ -55,6 +55,9 @@ class FillOperand:
     run: int = 0
     """How many elements of B metadata choose together; 0 without metadata. B is filled as one of K
     positions, and each run of them twice, one behind the other."""
+    of_group: bool = False
+    """Whether a warpgroup multiplies: everyday numbers are small and whole, so that sums are exact
+    and every element that comes from a wrong place shows."""
 
     @property
     def type(self) -> Format:
@@ -114,7 +117,12 @@ def finite(fields: FloatFields, raw: Node) -> Node:
 
 
 def normal(x: FillOperand) -> Fill:
-    """Leave everyday numbers: of both signs, from 1/4 to 4."""
+    """Leave everyday numbers: of both signs, from 1/4 to 4; whole ones up to 4 of a warpgroup."""
+    if x.of_group:
+        # No zeros: what negates or flips bytes of A makes no NaN of the others.
+        numbers = [x.fields.whole(one) for one in range(1, 5)]
+        table = [*numbers, *(one | x.fields.sign for one in numbers)]
+        return Fill(pattern(table, wide(NOISE & (len(table) - 1))))
     return Fill(spread(x.fields, 2, -2))
 
 

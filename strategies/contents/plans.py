@@ -223,7 +223,9 @@ def readings_of(program: Program) -> Readings:
                 bytes_ = held(step.reads[0]) if step.count else None
                 if bytes_ is not None:
                     found.registers.append((step.bits, bytes_))
-                forget(step)
+                # Most of what a warpgroup multiplies is loaded, and some of its bits are flipped.
+                alike = program.warps > 1 and step.uses[0].holds == step.uses[-1].holds
+                keep(step, bytes_ if alike else None)
             case Scalar():
                 keep(step, held(step.reads[0]) if step.copies else None)
             case Branch() | Loop():
@@ -395,7 +397,8 @@ def plan_of(program: Program) -> FillPlan:
     for _, bytes_ in registers:
         alone[bytes_], uses[bytes_] = False, True
     rows = np.flatnonzero(alone)
-    for _, provenance in found.loads:
+    matrices = (one for _, sources in found.products for one in sources if one is not None)
+    for _, provenance in (*found.loads, *matrices):
         uses[provenance] = True
     for start, _ in found.words:
         uses[start : start + 4] = True
@@ -505,7 +508,7 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
         x = FillOperand(
             name=operand, **types, lines=lines,
             positions=types["depth"] if run and operand == "b" else positions,
-            is_of_sum=both != (), run=run,
+            is_of_sum=both != (), run=run, of_group=product is not None and product[0].warps > 1,
         )  # fmt: skip
         filled[key(source)] = Filling(here, fills_of(x), both, operand == "c")
 

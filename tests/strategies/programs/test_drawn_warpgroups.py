@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from corpus.programs import decode_program, encode_program
+from oracle.arithmetic.conversions import unpacked
 from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
@@ -22,16 +23,20 @@ from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
 from oracle.program.operands import Word
 from oracle.program.program import Program, walk
+from oracle.program.steps import PlainAccess
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission import emit
 from runners.protocol import Ran
 from runners.simulated_runner import SimulatedRunner
-from strategies.contents import recipes
+from strategies.contents import Recipe, ValueClass, recipes
 from strategies.contents.expansion import expand
+from strategies.contents.expressions import fields_of
 from strategies.draws import draw_one
 from strategies.features import Focus
 from strategies.programs import programs, undefined_programs
 from strategies.programs.undefined import GROUP_DAMAGES, damaged
+from strategies.programs.warpgroups import plain_multiplication
+from strategies.rounds import round_batches
 from strategies.simplification.examples import Example
 from strategies.simplification.steps import narrower
 
@@ -131,6 +136,44 @@ def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_ste
             assert re.findall(r"// ([\w.]+): ", before)[-1] in {one.step for one in wrong}
             refused.add(name)
     assert len(refused) >= len(GROUP_DAMAGES) - 3
+
+
+FLOATS = [form for form in KINDS.values() if form.a_type.is_float]
+
+
+@pytest.mark.parametrize("form", FLOATS[::2], ids=lambda form: form.opcode)
+def test_matrices_of_a_warpgroup_are_filled_as_the_class_has_it(form: Form) -> None:
+    """Those in shared memory were filled as what nothing reads."""
+    program = plain_multiplication(form)
+    images = expand(Recipe(classes=(ValueClass.NORMAL,), seed=5), program, 3)
+    for name in "abc":
+        fmt, start = form.type(name), program.offset(name)
+        bytes_ = np.ascontiguousarray(images[:, start : start + program.buffer(name).size])
+        patterns = unpacked(bytes_.view(fmt.raw), fmt.name)
+        numbers = fields_of("f16" if fmt.bits == 8 else fmt.name).values(patterns)
+        assert {*np.unique(numbers)} == {-4, -3, -2, -1, 1, 2, 3, 4}, name
+
+
+def test_most_of_what_drawn_programs_multiply_is_finite_and_half_of_it_exact() -> None:
+    """Three quarters were NaN or infinite, and so right whatever was multiplied."""
+    forms = tuple(form for form in FORMS if form.d_type.name == "f32")
+    special, exact, images = [], 0, 0
+    for number in range(8):
+        for batch in round_batches(forms, target="sm_90a", version="8.4", key=number, count=8):
+            before = expand(batch.recipe, batch.program, batch.count)
+            after = execute(batch.program, before, target="sm_90a").images
+            for step in walk(batch.program.steps):
+                if isinstance(step, PlainAccess) and step.stores and step.registers[:1] == "d":
+                    start = batch.program.offset(step.place.buffer)
+                    found = np.ascontiguousarray(after[:, start : start + step.size]).view("<u4")
+                    special.append((found & 0x7F80_0000 == 0x7F80_0000).mean())
+            classes = [
+                batch.recipe.classes[i % len(batch.recipe.classes)] for i in range(len(before))
+            ]
+            exact += classes.count(ValueClass.NORMAL)
+            images += len(classes)
+    assert np.mean(special) < 0.25
+    assert 0.4 < exact / images <= 0.6
 
 
 @given(st.integers(0, 1 << 32))
