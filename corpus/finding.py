@@ -71,7 +71,7 @@ WRONG_RESULT = "wrong result"
 class Kind(StrEnum):
     """What was observed, listed from harmless to worst; `severity` orders them."""
 
-    NOTE = "note"  # worth a line, no disagreement: an expansion that changed, say
+    NOTE = "note"  # worth a line, no disagreement: in what the ISA leaves open, say
     ACCEPTED = "accepted although undocumented"
     DIFFER = "assemblers differ"
     DEVIATION = "deviation"  # permitted by the ISA, but not what the model of this target returns

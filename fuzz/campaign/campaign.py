@@ -287,10 +287,6 @@ class Campaign:
         state = self._state
         # First what has to be stored: what is counted has to be on the disk.
         self._take_suspects(report.suspects.values())
-        for case, files, row in report.notes:
-            self._newest = time.monotonic()
-            self.triage.corpus.add(case, files)
-            state.notes.append(row)
         for name in _COUNTED:
             setattr(state, name, getattr(state, name) + getattr(report, name))
         self._counts.update(report.counts)
@@ -382,7 +378,6 @@ class Campaign:
             hosts=self._hosts.statuses(),
             event_count=self._hosts.count,
             events=state.events,
-            notes=state.notes,
             summary=dict(self.plan.summary) | ({"shard": str(shard)} if shard else {}),
         )
 

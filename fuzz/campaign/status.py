@@ -268,7 +268,6 @@ class CampaignStatus(Struct, frozen=True, kw_only=True):
     hosts: Sequence[HostStatus] = ()
     events: Sequence[Event] = ()  # the latest over all resumptions
     event_count: int = 0  # since this process began
-    notes: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)  # of this check alone
 
 

@@ -110,7 +110,6 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     unasked: Count = 0
     gone: Count = 0
     counts: dict[str, Any] = {}  # `nested` counters of the check
-    notes: list[dict[str, Any]] = []
     coverage: dict[str, Any] = {}
     families: list[FamilyRecord] = []
     tries: dict[str, Count] = {}  # by the key of a family: how often it was to be confirmed

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -24,7 +22,6 @@ from corpus import (
     open_corpus,
 )
 from corpus.finding import MODULE, PROGRAM, RIGHT
-from corpus.programs import encode_program
 from fuzz.checks.examining import Examiner, Parties, who_alone
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
 from fuzz.compilers.failures import CompilerFailure
@@ -37,16 +34,11 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings.case import TEXT_CHARACTERS, is_value_finding, made_by
 from fuzz.findings.families import Bucket, form_name
-from fuzz.findings.replay import EXPANSION
 from fuzz.kinds import BY_OUTCOME, described
 from fuzz.reducer import has_loop, instructions_in, opcodes_of, telling
-from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, forms_by_opcode
-from oracle.isa.targets import Module
-from oracle.program.program import Program
 from runners.assemblers.judgements import Response, ToolVerdict
 from runners.assemblers.judging import judge_module
-from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.ptx_text import header
 
@@ -121,53 +113,6 @@ class BuildRefusal:
             origin=origin,
             details={REFUSED_BY: described(self.refusing, list(self.verdicts))},
         )
-
-
-def notes_of(
-    form: Form, program: Program, seen: Mapping[Member, str], *, target: str, version: str
-) -> Iterator[tuple[Case, Mapping[str, bytes], dict[str, Any]]]:
-    """Iterate over the changes of a form's expansion from version to version.
-
-    Of each a case, its files, and the note as a JSON object says it. What members make of the form
-    comes in the order of their versions.
-    """
-    columns: dict[tuple[int, str], list[Member]] = {}
-    for member in seen:
-        columns.setdefault((member.level, f"{member.variant}"), []).append(member)
-    changes: dict[tuple[str, str, str, str], list[int]] = {}
-    for (level, _), column in sorted(columns.items()):
-        for one, another in pairwise(column):
-            if seen[one] != seen[another]:
-                change = one.version, another.version, seen[one], seen[another]
-                changes.setdefault(change, []).append(level)
-    module = emit(program, module=Module.named(target, version))
-    files = {MODULE: module.ptx.encode(), PROGRAM: encode_program(program)}
-    shared = any(buffer.space == "shared" for buffer in program.buffers)
-    where = f"{target}, in shared memory" if shared else target
-    for (old, new, before, after), levels in changes.items():
-        condition = f"{where}: {before} in {old}, {after} in {new}"
-        case = Case(
-            kind=Kind.NOTE,
-            identity=Identity(failure=EXPANSION, instructions=(form.opcode,), condition=condition),
-            instructions=tuple(
-                text for text in instructions_in(module.ptx) if text.startswith(_MATRIX)
-            ),
-            target=target,
-            ptx_version=version,
-            oracle=OracleVerdict(verdict="legal"),
-            runners=tuple(
-                RunnerVerdict(
-                    runner="ptxas", version=compiler, outcome=outcome,
-                    options=" ".join(f"-O{level}" for level in levels),
-                )
-                for compiler, outcome in ((old, before), (new, after))
-            ),
-            versions=made_by(),
-        )  # fmt: skip
-        yield case, files, {
-            "note": EXPANSION, "form": form.opcode, "shared": shared, "from_version": old,
-            "to_version": new, "levels": levels, "before": before, "after": after,
-        }  # fmt: skip
 
 
 def verdict_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from fuzz.checks.compiler_suspects import (
     REFUSED_BY,
     BuildRefusal,
     MatrixExaminer,
-    notes_of,
     verdicts_on,
 )
 from fuzz.checks.examining import bucket_of_builds
@@ -38,7 +37,6 @@ from fuzz.compilers.members import (
     fitting,
     given,
     placed,
-    survey_programs,
     with_outcomes,
 )
 from fuzz.findings import families
@@ -46,20 +44,16 @@ from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
 from fuzz.findings.verdicts import Attempt, judge, other_kernels
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
-from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute, expansions, has_figures
 from oracle.isa.forms import Form
 from oracle.isa.targets import Module
 from oracle.models import NO_FIGURES
-from oracle.program.program import Program
-from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
-from runners.ptx_text import is_cubin
 from runners.toolchains import DRIVER
 from strategies.contents import expand
-from strategies.draws import PtxVersions, Selection, version_having
+from strategies.draws import PtxVersions, Selection
 from strategies.programs import GENERATOR_VERSION
 from strategies.rounds import (
     Batch,
@@ -67,12 +61,10 @@ from strategies.rounds import (
     group_target,
     most_programs,
     selected_forms,
-    target_of,
 )
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs take ptxas below a second."""
-_FORMS_OF_A_ROUND = 16  # forms whose expansions are looked at beside a round: at most 32 programs
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}  # of each program: as long as compiling it
 _WRITTEN_IMAGES = 8  # of each program that front ends write: one of each class that reveals most
 _STALL_SECONDS = 900.0  # of silence, then a worker is killed: a GPU takes four starts of 60 s
@@ -119,9 +111,8 @@ class MatrixRounds(Rounds):
         versions: PtxVersions,
         seed: int,
         heartbeat: protocol.Heartbeat,
-        disassembler: Disassembler | None = None,
     ) -> None:
-        self._matrix, self._place, self._disassembler = matrix, place, disassembler
+        self._matrix, self._place = matrix, place
         self._failed_alone: set[tuple[Module, Member]] = set()
         """What modules are written for, and members that did not compile a program by itself."""
         super().__init__(
@@ -133,12 +124,9 @@ class MatrixRounds(Rounds):
     def _carry_out(self) -> bool:
         self._failed_alone.clear()
         try:
-            complete = super()._carry_out()
-            if self._disassembler and self._job.skip == 0 and not self._heartbeat.interrupted:
-                self._note_expansions(self._disassembler)
+            return super()._carry_out()
         finally:
             self._matrix.forget()
-        return complete
 
     def _build(
         self, modules: Sequence[KernelModule], members: Sequence[Member] | None = None
@@ -375,56 +363,18 @@ class MatrixRounds(Rounds):
         self._report.counts["unsupported",] += len(members)
         self._report.said = f"{members[0].name}: {failure.line}"
 
-    def _note_expansions(self, disassembler: Disassembler) -> None:
-        """Look at the matrix instructions of the round's forms, while some are left."""
-        report, first = self._report, self._job.plan.round * _FORMS_OF_A_ROUND
-        entries: dict[str, tuple[Form, Module, Program]] = {}
-        for form in self._forms[first : first + _FORMS_OF_A_ROUND]:
-            target = target_of(form, self._target)
-            version = version_having(self._versions, form, target, self._versions.main)
-            some = survey_programs([form], target=target, version=version, seed=self._seed)
-            for _, program in some:
-                entries[f"form_{len(entries)}"] = form, Module.named(target, version), program
-        built = self._built((name, *one[1:]) for name, one in entries.items())
-        listing = cache(disassembler.expansions)
-        try:
-            made = {
-                name: {
-                    member: listing(variant.compiled.code).get(name, "none")
-                    for variant in self._variants(one, name)
-                    if is_cubin(variant.compiled.code)
-                    for member in variant.members
-                }
-                for name, one in built.items()
-            }
-        except InfrastructureError as error:
-            # What compilers are compared for needs no disassembler.
-            self._disassembler = None
-            report.said = f"expansions are not looked at: {error}"
-            report.counts["expansions not looked at",] += len(built)
-            return
-        report.counts["expansions",] += len(made)
-        for name, own in made.items():
-            form, module, program = entries[name]
-            target, version = module.target.name, str(module.version)
-            seen = {member: own[member] for member in self._matrix.members if member in own}
-            report.notes += notes_of(form, program, seen, target=target, version=version)
-        report.counts["notes",] += len(report.notes)
-
 
 _COUNTERS: dict[str, tuple[str, str, bool]] = {
     "programs": ("program", "", False),
     "binaries": ("binary", "binaries", False),
     "distinct": ("distinct code", "", False),
     "images": ("image run", "images run", False),
-    "expansions": ("expansion looked at", "expansions looked at", False),
     "differences": ("program with differences", "programs with differences", True),
     "wrong": ("program wrong", "programs wrong", True),
     "uncompiled": ("program not compiled by all", "programs not compiled by all", True),
     "bounds alone": ("program judged by the ISA's bounds alone",
         "programs judged by the ISA's bounds alone", True),
     "unsupported": ("unsupported", "unsupported", False),
-    "expansions not looked at": ("expansion not looked at", "expansions not looked at", True),
 }  # fmt: skip
 """Counters that people are shown, as `ShownCounter`: one, many, and whether it is odd, by key."""
 
@@ -437,7 +387,6 @@ class Compilers:
     members: tuple[Member, ...]  # the compilers; those that do not know the target are left out
     seed: int
     selection: Selection = field(default_factory=Selection)
-    disassembler: Disassembler | None = None
     images: int | None = None  # of each program; None: what the runner does while it is compiled
     read_by_all: bool = False  # whether all members read the PTX ISA versions of programs
     wanted: bool = True  # whether somebody asked for this runner; else it is the best there is
@@ -473,7 +422,7 @@ class Compilers:
             with BuildMatrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
                 rounds = MatrixRounds(
                     matrix, place, forms=forms, versions=fit.versions, seed=self.seed,
-                    heartbeat=heartbeat, disassembler=self.disassembler,
+                    heartbeat=heartbeat,
                 )  # fmt: skip
                 yield protocol.OpenCheck(
                     facts=facts,
@@ -492,8 +441,7 @@ class Compilers:
         )  # fmt: skip
         written = name == "sim" and any(one.toolchain.writes_ptx for one in self.members)
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
-        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
-                 "expansions", "notes")  # fmt: skip
+        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled")
         words = protocol.CheckWords(
             subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=facts.where,

@@ -300,8 +300,6 @@ class RoundReport:
     counts: Counts = field(default_factory=Counter)
     said: str = ""  # by the runner, when it failed last
     suspects: dict[str, Found] = field(default_factory=dict)  # by key, as they came up
-    notes: list[tuple[Case, Mapping[str, bytes], dict[str, Any]]] = field(default_factory=list)
-    """What is worth keeping and no finding: with files, and as a JSON object."""
     lost: str = ""  # how the device was lost; empty while it is there
     device: int = 0
     health: DeviceStatus | None = None  # what the device said of itself, now and then

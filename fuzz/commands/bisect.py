@@ -13,22 +13,19 @@ from enum import StrEnum
 from functools import cache, partial
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from corpus import Entry, open_corpus
-from corpus.finding import MODULE, PROGRAM, RunnerVerdict
+from corpus.finding import RunnerVerdict
 from corpus.known import named_entry
-from corpus.programs import decode_program
 from corpus.store import MANIFEST
 from fuzz import kinds
 from fuzz.compilers.members import Member, MemberRunner, architecture_of, device_of
 from fuzz.findings.case import ReplayOptions, is_by_hand, is_runnable, replay_options, subject_for
 from fuzz.findings.replay import (
     ModuleProbe,
-    is_expansion,
     missed,
     rate_of,
     repeats_for,
@@ -41,15 +38,12 @@ from fuzz.options.testing import Bisect
 from fuzz.output import Report, ReportColumn, ReportRow, Section, counted, fetcher, rows_of
 from fuzz.runner import OpenRunner, opened, rewriters
 from oracle.errors import InfrastructureError, UsageError
-from oracle.isa.targets import Module, parse_version
-from runners.assemblers.disassembly import WHEEL, find_disassembler
+from oracle.isa.targets import parse_version
 from runners.compilers import Selected, fetched, fetched_compiler, parse_levels
-from runners.emission import emit
 from runners.faults import FaultPlace, by_name
 from runners.foreign import Rewriter, RewritingRunner
 from runners.front_ends.protocol import FrontEnd
-from runners.protocol import Failure, Runner
-from runners.ptx_text import with_header
+from runners.protocol import Runner
 from runners.toolchains import DRIVER
 
 
@@ -270,7 +264,7 @@ def bisect_case(options: Bisect) -> bool:
         if one.here is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
     ]
     with (
-        _asking(entry, made, options.disassembler) as (ask, device),
+        _asking(entry, made) as (ask, device),
         fetcher(fetched_compiler, json=options.json) as fetch,
     ):
 
@@ -356,14 +350,12 @@ def _keep(entry: Entry, conclusion: Conclusion, device: str) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    runs, note, name = is_runnable(entry), is_expansion(entry), f"finding {entry.id}"
+    runs, name = is_runnable(entry), f"finding {entry.id}"
     by_hand = f"{name} was written by hand, and its module is run as it is; leave it out"
     for option, refused, why in (
         ("ptx_version", is_by_hand(entry), by_hand),
         ("target", is_by_hand(entry), by_hand),
         ("runner", not runs, f"{name} is of what compilers make of a module; leave it out"),
-        ("disassembler", not note, f"{name} is no note of changed machine code; leave it out"),
-        ("target", note, f"{name} is about the machine code of its target; leave it out"),
     ):
         if refused and (value := getattr(options, option)) is not None:
             raise UsageError(f"{options.spelled(option)} {value} cannot be: {why}")
@@ -438,13 +430,9 @@ def _shown(name: str, row: Mapping[str, Answer | None]) -> Text:
 
 
 @contextmanager
-def _asking(
-    entry: Entry, options: ReplayOptions, disassembler: Path | None
-) -> Iterator[tuple[Ask, str]]:
+def _asking(entry: Entry, options: ReplayOptions) -> Iterator[tuple[Ask, str]]:
     """Give what asks compilers about a finding, and the open device on which it does, if any."""
-    if is_expansion(entry):
-        yield _of_note(entry, options, disassembler), ""
-    elif not is_runnable(entry):
+    if not is_runnable(entry):
         yield _of_module(entry, options), ""
     else:
         # The compilers that are asked may be front ends themselves.
@@ -455,36 +443,6 @@ def _asking(
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
             passes = rewriters(choice.faults, choice.ptx_pass)
             yield _of_program(entry, options, ready, passes), ready.device
-
-
-def _of_note(entry: Entry, options: ReplayOptions, given: Path | None) -> Ask:
-    """Return what asks which matrix instructions a compiler makes of a note's module."""
-    disassembler, finding = find_disassembler(given), entry.finding
-    if disassembler is None:
-        raise UsageError(
-            f"{entry.id} is a note of which machine instructions compilers choose, and no "
-            f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
-            "one with --disassembler"
-        )
-    target, version = finding.target, str(parse_version(options.ptx_version or finding.ptx_version))
-    program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
-    made = emit(program, module=Module.named(target, finding.ptx_version))
-    text = entry.read(MODULE).decode(errors="replace")
-    text = with_header(text, target=made.target, version=version)
-    module, (kernel,) = replace(made, version=version, ptx=text), made.kernels
-
-    def ask(member: Member, _: int) -> tuple[Counter[Rerun], str]:
-        if member.assembler is None or not member.assembler.knows(target, version, target):
-            raise CannotBeAskedError(
-                f"{member.version} takes no module with .version {version} and .target {target}"
-            )
-        compiled, label = member.compiler.compile(module, target), "not compiled"
-        if not isinstance(compiled, Failure):
-            label = disassembler.expansions(compiled.code).get(kernel.entry, "none")
-        # No expansion is against the ISA.
-        return Counter([Rerun(label=label, kind=None, way=Basis.JUDGED)]), f"{target}, {version}"
-
-    return ask
 
 
 def _of_module(entry: Entry, options: ReplayOptions) -> Ask:

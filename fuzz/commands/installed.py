@@ -128,7 +128,7 @@ def _parts() -> Iterator[Part]:
         yield "ptxas", False, problem, "nothing until that is fixed", ""
     disassembler = find_disassembler()
     found = "" if disassembler is None else disassembler.version
-    gives = "comparing the machine code of several compilers in campaigns"
+    gives = "the machine code of a right and a wrong build beside each other, in `repro`"
     yield "nvdisasm", bool(found), found or "none", gives, f"pip install {WHEEL}"
     front_ends = discover_front_ends()
     for name, (words, fetched) in _FRONT_ENDS.items():

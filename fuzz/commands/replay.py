@@ -13,7 +13,7 @@ from corpus.known import Row, is_record, known_with, named_corpus, read_answers
 from corpus.store import DESCRIPTION, MANIFEST, read_entry
 from fuzz.campaign.status import check_tested, untested_words
 from fuzz.findings.case import NOTHING, UntrustedError, is_runnable, replay_options
-from fuzz.findings.replay import Replayed, Replays, ReplayStatus, is_expansion
+from fuzz.findings.replay import Replayed, Replays, ReplayStatus
 from fuzz.findings.verdicts import Basis, by_way
 from fuzz.kinds import sentence
 from fuzz.options.declared import check_conflicts
@@ -96,8 +96,7 @@ def replay_path(options: Replay) -> bool:
         tests.append(Test("warpfuzz.broken", name, 0.0, "error", message, problem.sentence))
     untested, seconds = _untested(rows, options), time.monotonic() - started
     errors = [told.error for told, _ in rows if told.error is not None]
-    # Findings of which anything could be known: all but notes.
-    asked = [told for told, _ in rows if not is_expansion(told.entry)]
+    asked = [told for told, _ in rows]
     ways = by_way(Counter(told.way for told in asked).__getitem__)
     standings = Counter(told.standing for told in asked)
     every = {status.value: standings[status] for status in ReplayStatus}
@@ -155,8 +154,7 @@ def _check_told(rows: _Rows, broken: int, options: Replay) -> None:
             f"{len(errors)} of {counted(len(rows), 'finding')} could not be asked, as said above"
         )
     answered = sum(told.answered for told, _ in rows)
-    asked = [told for told, _ in rows if not is_expansion(told.entry)]
-    least = options.at_least if options.at_least is not None else min(len(asked), 1)
+    least = options.at_least if options.at_least is not None else min(len(rows), 1)
     if broken or answered < least:
         raise InfrastructureError(
             f"{counted(answered, 'finding')} compared or judged, of which {least} are needed "

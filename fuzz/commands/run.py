@@ -51,7 +51,6 @@ from fuzz.runner import (
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners import compilers
-from runners.assemblers.disassembly import find_disassembler
 from runners.foreign import check_named, identity_of, is_command
 from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
@@ -244,7 +243,6 @@ def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> 
 
         return Compilers(
             choice=choice, members=members, seed=seed, selection=selection, wanted=options.chosen,
-            disassembler=find_disassembler(options.disassembler),
         )  # fmt: skip
     from fuzz.checks.programs import Programs
 

@@ -426,7 +426,6 @@ def campaign_report(status: CampaignStatus, corpus: Path, *, details: bool = Fal
     return Report(
         title=_title(status),
         before=sections,
-        rows=rows_of(status.notes),
         sentences=[*_sentences(status, corpus)],
         summary=summary(status),
         details=[*_details(status, corpus)] if details else (),
@@ -451,9 +450,6 @@ def _sentences(status: CampaignStatus, corpus: Path) -> Iterator[str | Text]:
     yield sentence(uncompared_words(status) or _conclusion(status))
     apart = reference_lines(status.counts)
     yield from (Text(sentence(said.plain), style=said.style) for said in apart)
-    for note in status.notes:
-        told = ", ".join(f"{name} {value}" for name, value in note.items())
-        yield Text(told, style="odd")
     if status.families:
         command = typed(("warpfuzz", "replay", corpus, *status.words.replay))
         yield f"Stored in {corpus}. Replay: {command}"

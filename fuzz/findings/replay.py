@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from corpus import Entry, Finding, Kind
-from corpus.finding import MODULE, PROGRAM
+from corpus.finding import MODULE
 from corpus.known import Answers, answer_spans, answers_about
 from fuzz.findings.case import (
     ReplayOptions,
@@ -52,8 +52,6 @@ from runners.ptx_text import with_header
 from runners.variants import PLAIN, split_variant
 
 _Made = TypeVar("_Made")
-EXPANSION = "expansion"
-"""The failure of a note about machine instructions: they are others than before."""
 STAND_IN = "sm_80"
 """Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
 _WORDS = {
@@ -83,12 +81,6 @@ def ask(assembler: Assembler, entry: Entry) -> Answer:
     """Assemble a finding's module at -O3, as all versions of the record were asked."""
     question = ModuleProbe(entry, stand_in=STAND_IN)
     return asked(lambda _: Counter([question.ask([(assembler, None)])]), times=1)
-
-
-def is_expansion(entry: Entry) -> bool:
-    """Whether a stored case is a note of a changed expansion."""
-    finding = entry.finding
-    return finding.identity.failure == EXPANSION and {MODULE, PROGRAM} <= finding.files.keys()
 
 
 Asker = tuple[Assembler, int | None]  # an assembler and a level, None for its default
@@ -208,8 +200,8 @@ class Replayed:
 
     @property
     def verdict(self) -> str:
-        """What became of it, as `Answer.verdict` says, or "note"."""
-        return "note" if is_expansion(self.entry) else self.now.verdict(self.finding.kind)
+        """What became of it, as `Answer.verdict` says."""
+        return self.now.verdict(self.finding.kind)
 
     @property
     def message(self) -> str:
@@ -225,8 +217,6 @@ class Replayed:
     @property
     def answered(self) -> bool:
         """Whether what was asked for is known: a module judged, or images compared."""
-        if is_expansion(self.entry):
-            return False
         asked_for = Basis.COMPARED if is_runnable(self.entry) else Basis.JUDGED
         # A program that still fails before anything can be compared is an answer, too.
         return self.way is asked_for or (self.way in (Basis.JUDGED, Basis.FAILED) and self.now.bad)
@@ -234,7 +224,7 @@ class Replayed:
     @property
     def counts(self) -> bool:
         """Whether it is something to report: it disagrees, or comes out otherwise than before."""
-        if not self.now.known or is_expansion(self.entry):
+        if not self.now.known:
             return False
         if self.before is None:
             return self.verdict != "gone"
@@ -292,10 +282,6 @@ class Replays(ClosedAtTheEnd):
 
     def replay(self, entry: Entry, *, times: int) -> Replayed:
         """Replay a finding; the row tells what keeps it from being run. DeviceLostError."""
-        if is_expansion(entry):
-            # It is no disagreement: nothing can be gone or still be.
-            said = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
-            return Replayed(entry=entry, now=Answer(reason=said), where={})
         error: WarpfuzzError | None = None
         try:
             answers, row = (self._program if is_runnable(entry) else self._module)(entry, times)

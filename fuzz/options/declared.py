@@ -230,7 +230,6 @@ OPTIONS: Mapping[str, Declared] = {
         "File with the arithmetic of the GPU, written by `warpfuzz measure` or `models export` "
         "(TOML or JSON).  [default: the built-in figures of the target]"
     ),
-    "disassembler": option("Path of an nvdisasm.  [default: the one installed]"),
     "at_least": option(
         "Exit with 3 if fewer than N results were compared, or of assemblers judged.  [default: 1]",
         type=COUNT,
@@ -331,7 +330,7 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
     "run": (
         ("new", lambda o: o.resume,
          "begins a campaign, and --resume goes on with one; leave one of the two out"),
-        ("variants disassembler", lambda o: o.compilers is None,
+        ("variants", lambda o: o.compilers is None,
          "{value} is of compilers that are compared; say with --compilers which (of one compiler, "
          "--assembler 13.5+maxrregcount=32 names the options)"),
         ("gpus repeat", lambda o: o.fleet is None, _NO_FLEET),

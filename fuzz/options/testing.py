@@ -39,7 +39,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "Which cases, and how long": "time cases findings quiet_time seed shard resume "
         "new trust at_least",
         "On which machine": "devices workers fleet gpus repeat device_reference",
-        "What comes out": "corpus known no_known report metrics disassembler json",
+        "What comes out": "corpus known no_known report metrics json",
     }
     runner: str | None = option(
         "`ptxas`: which instructions it accepts. `sim`: programs on the simulated device. `cuda`: "
@@ -122,7 +122,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
         "Also build every program with these options, by each ptxas of --compilers; repeat for "
         f"several. Names: {', '.join(SETTINGS)}. For one compiler alone: 13.5+maxrregcount=32.",
     )
-    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     known: Path | None = shared("known")
     no_known: bool = shared("no_known")
@@ -183,7 +182,7 @@ class Repro(Options, words="repro", runs="corpus:reproduce"):
     case: str = argument()
     corpus: Path = shared("corpus")
     output: Path | None = shared("output", "The folder.  [default: repro-ID]")
-    disassembler: Path | None = shared("disassembler")
+    disassembler: Path | None = option("Path of an nvdisasm.  [default: the one installed]")
     bisected: Path | None = option(
         "Output of `bisect --json`: adds the table of compilers and both builds' machine code."
     )
@@ -209,7 +208,6 @@ class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
     times: int | None = shared(
         "times", "Run each build this many times.  [default: as the finding's rate requires]"
     )
-    disassembler: Path | None = shared("disassembler")
     at_least: int | None = shared("at_least")
     trust: bool = shared("trust")
     faults: tuple[str, ...] = shared("again_faults")

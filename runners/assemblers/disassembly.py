@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import struct
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +23,6 @@ _DEADLINE_SECONDS = 120.0
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
-# Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
-# Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
-_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?((?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.[\w.]*)?)(?![\w.])")
 # ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
 # e_machine registry) and its fields for the table of sections, and a section header (figure 7):
 # name, type, flags, address, offset, size, link, info, alignment, entry.
@@ -45,15 +41,6 @@ class Disassembler:
 
     path: Path
     version: str  # version, such as "V13.5.37"
-
-    def expansions(self, cubin: bytes) -> dict[str, str]:
-        """Return matrix instructions with counts ("HMMA, IMMA x2") as `instructions` does."""
-        found = {}
-        for name, texts in self.instructions(cubin).items():
-            counts = Counter(opcode[1] for opcode in map(_OPCODE.match, texts) if opcode)
-            words = (f"{one} x{n}" if n > 1 else one for one, n in sorted(counts.items()))
-            found[name] = ", ".join(words) or "none"
-        return found
 
     def instructions(self, cubin: bytes) -> dict[str, list[str]]:
         """Return the instructions of each kernel by its name; InfrastructureError if it refuses."""

@@ -26,7 +26,6 @@ REFUSED = {
     "run --runner sim --workers 1000000": "not in the range 1<=x<=",
     "run --runner sim --gpus 3": "--gpus 3 is of a --fleet, and there is none",
     "run --runner sim --repeat 5": "--repeat 5.0 is of a --fleet",
-    "run --runner sim --disassembler nvdisasm": "say with --compilers which",
     "run --runner sim --shard 1/2": "--seed",
     "status nowhere": "no campaign",
     "bench --only nosuchfault": "nosuchfault",

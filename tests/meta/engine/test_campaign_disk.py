@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, leave_as_found, warpfuzz
+from command_line import leave_as_found, warpfuzz
 from running_campaigns import CORPUS, fill_disk, without_capabilities
 
-OLDER = ROOT / "tests" / "corpus" / "data" / "schema1"
 RUN = ("run", "--runner", "sim", "--workers", "1", "--only", "wmma*m8n8k32*u4*", "--json")
 FAULT = ("--fault", "accumulator-ignored", "--seed", "5", "--cases", "32")
 
@@ -96,12 +95,3 @@ def test_broken_and_half_written_entries_do_not_stop_a_campaign(found: Path) -> 
     assert again.code == 1, again.err
     shutil.rmtree(half)
     assert families(found) == before
-
-
-def test_a_campaign_goes_on_in_a_corpus_of_an_older_schema(tmp_path: Path) -> None:
-    shutil.copytree(OLDER, tmp_path / CORPUS)
-    assert warpfuzz(tmp_path, *RUN, *FAULT, prepare=leave_as_found).code == 1
-    found = dict(families(tmp_path))
-    older = [path.name for path in (OLDER / "findings").iterdir()]
-    assert all((tmp_path / CORPUS / "findings" / name).is_dir() for name in older)
-    assert len(found) > len(older)
