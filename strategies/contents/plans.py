@@ -67,11 +67,12 @@ class Readings(NamedTuple):
     metadata: list[tuple[tuple[int, ...], Provenance]]
     """What 4 bits of metadata may be, and their bytes."""
     scales: list[tuple[str, Provenance]]  # Formats of scales, and their bytes
+    tiles: list[Provenance]  # Bytes that a warpgroup reads by descriptors
 
 
 def readings_of(program: Program) -> Readings:
     """Follow what a program reads through copies, loop bodies once, both arms."""
-    found = Readings([], [], [], [], [], [], [])
+    found = Readings([], [], [], [], [], [], [], [])
     lanes: dict[Register, Provenance] = {}
     """Where the bytes of each register that is known by lane come from, (32, bytes)."""
     fragments: dict[tuple[Register, ...], ValueSource] = {}
@@ -151,7 +152,9 @@ def readings_of(program: Program) -> Readings:
         sources: dict[str, ValueSource | None] = dict.fromkeys("abc")
         for operand, tile in step.tiles.items():
             bytes_ = read(tile.place.buffer, step.addresses(operand))
-            sources[operand] = (_tile(form, operand), bytes_) if (bytes_ >= 0).all() else None
+            if (bytes_ >= 0).all():
+                sources[operand] = _tile(form, operand), bytes_
+                found.tiles.append(bytes_)
         for operand, field in (("a", "a"), ("c", "d")):
             if field in of:
                 (sources[operand],) = matrices(form, of[field], operand)
@@ -397,8 +400,7 @@ def plan_of(program: Program) -> FillPlan:
     for _, bytes_ in registers:
         alone[bytes_], uses[bytes_] = False, True
     rows = np.flatnonzero(alone)
-    matrices = (one for _, sources in found.products for one in sources if one is not None)
-    for _, provenance in (*found.loads, *matrices):
+    for provenance in (*(bytes_ for _, bytes_ in found.loads), *found.tiles):
         uses[provenance] = True
     for start, _ in found.words:
         uses[start : start + 4] = True
@@ -473,16 +475,27 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
     filled: dict[tuple[object, ...], Filling] = {}
 
+    keys: dict[int, tuple[object, ...]] = {}
+
     def key(source: ValueSource) -> tuple[object, ...]:
         """Return what is equal for sources that are one matrix in the image."""
         tile, provenance = source
-        return tile.matrix.type.name, tile.layout, provenance.shape, provenance.tobytes()
+        if id(source) not in keys:
+            of = tile.matrix.type.name, tile.layout, provenance.shape
+            keys[id(source)] = *of, provenance.tobytes()
+        return keys[id(source)]
 
     def window(source: ValueSource) -> Window:
         tile, provenance = source
-        turned = (tile.layout == "col") != (tile.matrix.operand == "b")
-        made = Window(tile.matrix.type.bits, places[provenance], turned)
-        return windows.setdefault(key(source), made)
+        if (own := key(source)) not in windows:
+            turned = (tile.layout == "col") != (tile.matrix.operand == "b")
+            windows[own] = Window(tile.matrix.type.bits, places[provenance], turned)
+        return windows[own]
+
+    def apart(one: Window, other: Window) -> bool:
+        """Whether no byte belongs to both."""
+        a, b = one.places, other.places
+        return a.max() < b.min() or b.max() < a.min() or not np.isin(a, b).any()
 
     def fits(source: ValueSource, form: Form, operand: str) -> bool:
         # It is another where a name is loaded anew on a path that is not taken before the product.
@@ -501,8 +514,8 @@ def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
                 run = 2 if form.b_type.bits == 4 else 1
             if operand == "c" and of_a and of_b:
                 a, b = window(of_a), window(of_b)
-                apart = not any(np.isin(here.places, one.places).any() for one in (a, b))
-                if apart and fits(of_a, form, "a") and fits(of_b, form, "b"):
+                fit = fits(of_a, form, "a") and fits(of_b, form, "b")
+                if fit and apart(here, a) and apart(here, b):
                     both = a, b
         lines, positions = here.shape
         x = FillOperand(
