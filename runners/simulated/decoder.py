@@ -39,7 +39,7 @@ from runners.simulated.syntax import (
     Variable,
     refuse,
 )
-from runners.simulated.warps import Mask, Operation, Space, Static, Values, WarpState
+from runners.simulated.warps import LANES, Mask, Operation, Space, Static, Values, WarpState
 
 _MOST_STEPS = 200_000  # of a kernel with all functions in place
 _DEEPEST_CALL = 64  # calls inside each other
@@ -94,12 +94,26 @@ _JOINED: dict[str, Callable[[Values], Values]] = {
 
 
 class WarpBarrier(NamedTuple):
-    """A barrier for all threads of a block (9.7.13.1): its number, and its size."""
+    """A barrier for all threads of a block, or some warps (9.7.13.1): its number, and its size."""
 
     number: Source
     threads: Source | None
     arrives: bool  # those who come there go on at once
     joins: Operation | None  # what all of some blocks do who go on
+
+    def sizes(self, warps: WarpState, mask: Mask) -> Values:
+        """Return for how many threads it is; refuse sizes that it cannot have."""
+        if self.threads is None:
+            return np.full((1, 1), warps.threads)
+        sizes = self.threads(warps).astype(np.int64)
+        some = (sizes % LANES == 0) & (sizes > 0) & (sizes < warps.threads)
+        if self.arrives or self.joins is not None:
+            some = np.zeros_like(some)
+        wrong = warps.all_of(mask) & ~some & (sizes != warps.threads)
+        if wrong.any():
+            said = f"a barrier for another number of threads than the {warps.threads} of the block"
+            refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
+        return sizes
 
 
 def barrier(operands: OperandReader) -> WarpBarrier | None:

@@ -84,6 +84,7 @@ class _Threads:
         self._waiting: Flags | None = None  # like `_at`: who cannot go on alone
         self._came: dict[int, Flags] = {}  # by barriers: who of the launch has come there
         self._number = np.full((LANES, warps.indices.size), -1)  # of the one where each waits
+        self._size = np.zeros(self._number.shape, np.int64)  # for how many threads that one is
 
     def run(self) -> None:
         """Execute until all threads have exited."""
@@ -184,9 +185,14 @@ class _Threads:
         warps, barrier = self._warps, step.barrier
         if here is None and (step.ready or any(came.any() for came in self._came.values())):
             here = np.ones((1, warps.indices.size), np.bool_)
+        if (
+            here is None
+            and barrier is not None
+            and (barrier.sizes(warps, None) != warps.threads).any()
+        ):
+            here = np.ones((1, warps.indices.size), np.bool_)
         if here is None:
             if barrier is not None:
-                self._check_count(barrier, None)
                 warps.memory.synchronised(None, waited=not barrier.arrives)
                 if barrier.joins is not None:
                     barrier.joins(warps, None)
@@ -222,14 +228,15 @@ class _Threads:
         self._waiting = waiting if waiting.any() else None
 
     def _come(self, barrier: WarpBarrier, index: int, here: Flags) -> None:
-        """Let threads wait at a barrier, or arrive; those go on of whose block all have come."""
+        """Let threads wait at a barrier, or arrive; those go on of whom as many have come."""
         warps, those = self._warps, self._warps.all_of(here)
         self._at = at = np.broadcast_to(self._apart(), those.shape).copy()
         numbers = np.broadcast_to(barrier.number(warps), those.shape)
         if (beyond := those & (numbers > _LAST_BARRIER)).any():
             said = f"barriers have the numbers 0 to {_LAST_BARRIER}"
             refuse(TrapKind.OUT_OF_BOUNDS, 0, said, warps.names(beyond))
-        self._check_count(barrier, those)
+        sizes = np.where(those, barrier.sizes(warps, those), self._size[:, warps.indices])
+        self._size[:, warps.indices] = sizes
         if barrier.arrives:
             warps.memory.synchronised(those, waited=False)
             at[those] = index + 1
@@ -241,9 +248,14 @@ class _Threads:
         for number in np.unique(numbers[those]).tolist():
             came = self._came.setdefault(number, np.zeros(self._number.shape, np.bool_))
             now = came[:, warps.indices] | (those & (numbers == number))
+            there = (now | (at >= self._end)).all(axis=0)
             full = np.ones(blocks.size, np.bool_)
-            np.logical_and.at(full, order, (now | (at >= self._end)).all(axis=0))
-            released = now & full[order]
+            np.logical_and.at(full, order, there)
+            there &= now.any(axis=0)
+            parts = now & (sizes != warps.threads)
+            if parts.any():
+                full[order] = self._full(parts, sizes, there, order)
+            released = now & (full[order] & there)
             came[:, warps.indices] = now & ~released
             own = self._number[:, warps.indices]
             released &= own == number
@@ -268,15 +280,20 @@ class _Threads:
                 refuse(TrapKind.DIVERGENT, step.line, f"{said}predicates", names)
             step.barrier.joins(warps, those)
 
-    def _check_count(self, barrier: WarpBarrier, mask: Mask) -> None:
-        """Refuse a barrier that is for another number of threads than the block has."""
-        warps = self._warps
-        if barrier.threads is None:
-            return
-        wrong = warps.all_of(mask) & (barrier.threads(warps) != warps.threads)
+    def _full(self, parts: Flags, sizes: Places, there: Flags, order: Places) -> Flags:
+        """Return of each warp whether all have come whom a barrier for a part of its block is for.
+
+        "The arrival count is incremented by the warp size" (9.7.13.1). Where a barrier has other
+        sizes for others, or more have come than it is for, who belongs together is left open.
+        """
+        warps, come = self._warps, np.bincount(order, there * LANES)[order]
+        most = np.zeros(come.size, np.int64)
+        np.maximum.at(most, order, np.where(parts, sizes, 0).max(axis=0))
+        wrong = parts & ((sizes != most[order]) | (come > most[order]))
         if wrong.any():
-            said = f"a barrier for another number of threads than the {warps.threads} of the block"
-            refuse(TrapKind.UNSUPPORTED, 0, said, warps.names(wrong))
+            said = f"more threads come to a barrier than the {int(most.max())} that it is for"
+            refuse(TrapKind.DIVERGENT, 0, said, warps.names(wrong))
+        return np.asarray(come == most[order])
 
     def _gather(self) -> None:
         """Forget warps that have exited, and keep no more places than differ."""

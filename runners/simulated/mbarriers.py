@@ -65,7 +65,10 @@ class Mbarriers:
     def __init__(self, warps: WarpState) -> None:
         size = PLACES * (int(warps.indices.max(initial=0)) + 1)
         if size > _MOST_PLACES:
-            said = f"with mbarrier at most {_MOST_PLACES // PLACES} warps are simulated"
+            said = (
+                f"with mbarrier, or barriers for some of a block, at most {_MOST_PLACES // PLACES}"
+            )
+            said += " warps are simulated"
             refuse(TrapKind.UNSUPPORTED, 0, f"{said}; launch a smaller grid")
         self.found: dict[tuple[int, int], _Barrier] = {}
         self.now = 0  # how often anybody has released something

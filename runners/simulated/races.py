@@ -5,8 +5,9 @@ accesses to the same bytes, of which one writes, have an order where one thread 
 all threads of its block pass a barrier between them, or all lanes of its warp a `bar.warp.sync`,
 or where one arrives at an mbarrier and the other has waited for that (`mbarriers`). Stores of the
 same value need none, nor do atomic operations that are all the same, whose order changes no sum,
-where nobody asks what was there before. Fences, flags and barriers for some lanes are not followed:
-what relies on them counts as a race.
+where nobody asks what was there before. Of threads that wait at a barrier for a part of their block
+each has an order beside the others (9.7.13.1), followed as that of mbarriers. Fences, flags and
+barriers for some lanes are not followed: what relies on them counts as a race.
 
 Beside that it follows what of a kernel's results depends on instructions whose error alone the ISA
 bounds: registers by their names through the whole text, whatever the order; in memory the bytes
@@ -62,8 +63,16 @@ _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
 _OPERAND = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,;\[{(])+")
 _ATOMIC = re.compile(r"(?:atom|red)\b")
+_SIZED = re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s[^,;]+,\s*([^,;\s]+)")
+"""A barrier that says for how many threads it is (PTX ISA 9.7.13.1)."""
 _NOWHERE = re.compile(r"(?:bra|brx|call|bar|barrier)\b(?!\.\S*red)")
 """Instructions whose first operand is no register that they write."""
+
+
+def _is_for_some(text: str, threads: int) -> bool:
+    """Whether an instruction is a barrier for other threads than all of a block, or may be one."""
+    found = _SIZED.match(text)
+    return found is not None and found[1] != str(threads)
 
 
 def _names(*texts: str) -> set[str]:
@@ -225,7 +234,7 @@ class WatchedMemory(Memory):
         self.inexact_loads: set[str] = set()  # instructions that read what is marked
         self._step = Step(line=0)  # what executes
         self._mbarriers: Mbarriers | None = None
-        if any("mbarrier" in text for text in texts):
+        if any("mbarrier" in text or _is_for_some(text, warps.threads) for text in texts):
             self._mbarriers = mbarriers_of(warps)
             self._mbarriers.watching = self
         self._queue: Queue | None = None

@@ -264,6 +264,40 @@ def test_threads_at_barriers_of_different_numbers_wait_for_ever() -> None:
         run(lines[0], "@%p0 bar.sync 0;", "@!%p0 bar.red.popc.u32 %r9, 0, %p0;", KEEP)
 
 
+HALF = ("shr.u32 %r10, %r0, 6;", "add.u32 %r11, %r10, 1;", "st.shared.u32 [%r7], %r4;")
+"""Each 64 threads have a number of their own in %r11, and write."""
+OTHERS = ("xor.b32 %r8, %r7, 256;", "ld.shared.u32 %r9, [%r8];")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("bar.sync %r11, 64;", NEIGHBOUR), ""),
+        (("barrier.sync.aligned %r11, 64;", NEIGHBOUR, "bar.sync 0;", *OTHERS), ""),
+        (("bar.sync %r11, 64;", NEIGHBOUR, "bar.sync %r11, 64;", "st.shared.u32 [%r7], 0;"), ""),
+        # Ordered are those who waited for each other, no others.
+        (("bar.sync %r11, 64;", *OTHERS), "with no common barrier"),
+        (("bar.sync %r11, 32;", "xor.b32 %r8, %r7, 128;", "ld.shared.u32 %r9, [%r8];"), "more th"),
+        (("bar.sync %r11, 64;", NEIGHBOUR, "st.shared.u32 [%r7], 0;"), "with no common barrier"),
+        # Of those who come to one barrier, who belongs together is open.
+        (("bar.sync 1, 64;", NEIGHBOUR), "more threads come to a barrier than the 64"),
+        (("setp.lt.u32 %p0, %r0, 32;", "@!%p0 exit;", "bar.sync 1, 64;"), "elsewhere or gone"),
+        (("bar.sync %r11, 48;", NEIGHBOUR), "another number of threads"),
+        (("bar.sync %r11, 192;", NEIGHBOUR), "another number of threads"),
+        (("bar.arrive %r11, 64;", NEIGHBOUR), "another number of threads"),
+    ],
+)
+def test_a_barrier_for_some_warps_orders_these_alone(lines: tuple[str, ...], said: str) -> None:
+    """PTX ISA 9.7.13.1: operand b is how many threads take part, a multiple of the warp's."""
+    if said:
+        with pytest.raises(SimulatedTrap, match=said):
+            run(*HALF, *lines, KEEP, block=(128, 1, 1))
+        return
+    after = run(*HALF, *lines, KEEP, block=(128, 1, 1))
+    other = 64 if OTHERS[0] in lines else 1
+    assert np.array_equal(after[:256], np.arange(256) ^ other)
+
+
 MASKS = {
     "nobody is named": ("shfl.sync.bfly.b32 %r9, %r4, 1, 31, 0;",),
     "a lane that does not come": (
