@@ -65,7 +65,7 @@ _FORMS = [
     (re.compile(pattern), decode, waits)
     for waits, rows in (
         (Waits.WARP, (*matrices.FORMS, *access.ROW_FORMS, *warpgroups.FORMS)),
-        (None, (*warpgroups.THREAD_FORMS, *access.FORMS, *mbarriers.FORMS)),
+        (None, (*warpgroups.THREAD_FORMS, *mbarriers.FORMS, *access.FORMS)),
     )
     for decode, pattern in rows
 ]

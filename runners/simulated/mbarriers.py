@@ -57,6 +57,7 @@ class _Barrier:
     copies: dict[int, int] = field(default_factory=dict)
     """Of threads: the number of the first group of copies that no phase has counted yet."""
     copied: dict[int, int] = field(default_factory=dict)  # the same of the phase before
+    fenced: bool = False  # whether the async proxy may see that it was initialised
 
 
 class Mbarriers:
@@ -129,6 +130,13 @@ class Mbarriers:
         """Count the copies of a thread so far to a phase."""
         if self.watching is not None:
             barrier.copies[thread] = self.watching.end_group(thread)
+
+    def fence(self, warps: WarpState, mask: Mask) -> None:
+        """Take note that threads order what they know to be initialised before the async proxy."""
+        threads = threads_of(warps)[warps.all_of(mask)]
+        for one in self.found.values():
+            knows = (threads == one.by) | (self.known[threads, one.by] > one.since)
+            one.fenced |= bool(knows.any())
 
     def finish(self, first: Ints) -> None:
         """Let warpgroups know that all their warps have read what they multiplied.
@@ -299,16 +307,30 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
                 values = read_runs(warps, Space.GLOBAL, starts + at, words, 8, alone)
                 write_runs(warps, Space.SHARED, stops + at, values, alone)
             for thread, barrier in _objects(warps, alone, where(warps)):
+                if not barrier.fenced:
+                    # Bytes are counted through the async proxy (9.7.9.25.4.1), and what is accessed
+                    # through two proxies needs a fence of these (9.7.9.25.2).
+                    said = "a copy in bulk counts at an mbarrier that was initialised with no "
+                    said += "fence.mbarrier_init or fence.proxy.async since"
+                    refuse(TrapKind.RACE, 0, said, (thread // PLACES,))
                 these.end_group(barrier, thread)
                 these.arrive(barrier, thread, 0, -count)
 
     return run
 
 
+def _fence(operands: OperandReader, match: re.Match[str]) -> Operation:
+    """Order initialisations before what others, and the async proxy, do (9.7.13.4)."""
+    operands.need(90)
+    operands.expect(0)
+    return lambda warps, mask: mbarriers_of(warps).fence(warps, mask)
+
+
 _SCOPES = r"(?:\.(?:release|relaxed|acquire|cta|cluster))*"
 _PLACE = r"(?:\.shared(?:::cta)?)?"
 FORMS: tuple[Form, ...] = (
     (_init, rf"mbarrier\.init{_PLACE}\.b64"),
+    (_fence, r"fence\.mbarrier_init\.release\.cluster"),
     (_invalidate, rf"mbarrier\.inval{_PLACE}\.b64"),
     (_arrive, rf"mbarrier\.(?:(?P<arrives>arrive)(?P<expects>\.expect_tx)?|(?P<only>expect_tx))"
      rf"{_SCOPES}{_PLACE}\.b64"),

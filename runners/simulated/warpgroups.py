@@ -356,6 +356,8 @@ def _proxy_fence(operands: OperandReader, match: re.Match[str]) -> Operation:
     def run(warps: WarpState, mask: Mask) -> None:
         if warps.queue is not None:
             warps.queue.proxy_fence(warps, mask)
+        if warps.mbarriers is not None:
+            warps.mbarriers.fence(warps, mask)
 
     return run
 

@@ -58,6 +58,15 @@ def after(ptx: str, name: str) -> tuple[list[NDArray[np.float32]], NDArray[np.fl
     return given, came.image[start : start + size].view(np.float32).reshape(given[-1].shape)
 
 
+INITIALISED = "fence.mbarrier_init.release.cluster;"
+
+
+def test_either_fence_shows_the_async_proxy_what_is_initialised() -> None:
+    """PTX ISA 9.7.9.25.2: what is accessed through two proxies needs a fence of these."""
+    other = PTX.replace(INITIALISED, "fence.proxy.async.shared::cta;")
+    assert np.array_equal(after(other, "pipelined")[1], after(PTX, "pipelined")[1])
+
+
 def test_a_matrix_product_in_stages_is_that_of_numpy() -> None:
     (a, b, _), found = after(PTX, "gemm")
     assert not isinstance(found, Left), found.why
@@ -89,6 +98,7 @@ def test_a_warpgroup_multiplies_what_another_copies_in_bulk() -> None:
         ("attention", "wgmma.fence.sync.aligned;", "no wgmma.fence stands before"),
         ("attention", "wgmma.wait_group.sync.aligned 0;", "which nobody waited for"),
         ("pipelined", "bar.sync 	0;", "initialised by another thread"),
+        ("pipelined", INITIALISED, "initialised with no fence.mbarrier_init or fence.proxy.async"),
         ("pipelined", "wgmma.wait_group.sync.aligned 0;", "a multiplication in flight reads"),
     ],
 )
