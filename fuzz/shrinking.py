@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -67,7 +68,8 @@ def shrink(
         trials.tried += len(again)
         return all(kind is wanted for kind in again)
 
-    if always():
+    # What failed in a module with others nearly always does by itself, and is not asked before.
+    for trials.by_itself in (False, True) if always() else ():
         try:
             before = None
             while before is not (before := trials.best):
@@ -78,7 +80,7 @@ def shrink(
             status = ShrinkStatus.CAPPED
         if always():
             trials.status = status
-    if trials.status is ShrinkStatus.FLAKY:
+            break
         trials.best = trials.first
     return trials
 
@@ -132,7 +134,7 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
         offers = _offered(trials.best, reduction, begin)
         # Most are never asked for: they are made and looked at as late as possible.
         allowed = (each for each in offers if trials.allows(each[1].program))
-        begin, size = None, 1
+        begin, size = None, 2
         while begin is None and (part := [*islice(allowed, size)]):
             fails = trials.fail([example for _, example in part])
             begin = next(
@@ -298,6 +300,8 @@ class Trials:
         self.tried = 0  # subjects whose verdicts were asked for
         self.status = ShrinkStatus.FLAKY
         """CAPPED if the time was over, FLAKY until what is left has failed every time by itself."""
+        self.by_itself = True
+        """Whether each is tried in a module of its own before it is the smallest."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
         self._alone: set[tuple[Program, bytes]] = set()  # examples that failed by themselves
@@ -361,8 +365,10 @@ class Trials:
         fails = [kind is self._wanted for kind in found]
         told = {example.key: failed for example, failed in zip(examples, fails, strict=True)}
         self._rejected |= {key for key, failed in told.items() if not failed}
-        if len(examples) == 1:
-            self._alone |= {key for key, failed in told.items() if failed}
+        # Those of one program are run together.
+        programs = Counter(example.program for example in examples)
+        if len(programs) == 1 or not self.by_itself:
+            self._alone |= {key for key, failed in told.items() if failed and programs[key[0]] == 1}
         return fails
 
     def _made(self, example: Example) -> Subject:

@@ -24,6 +24,7 @@ from corpus.durable import open_plain, read_plain
 from corpus.known import Known
 from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import Bucket, FamilyState, stored_id
+from fuzz.kinds import is_provisional
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
@@ -415,16 +416,18 @@ class Triage:
     def next_job(
         self, seconds: float, *, shrinking: bool = True, ending: bool = False
     ) -> Examination | None:
-        """Return what is to be examined next: first what looks new, and of that what is replayed.
+        """Return what is to be examined next: what looks new first, what has its name last.
 
         One of several hands makes findings smaller first, but at the end.
         """
         busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
         first = shrinking and not ending and bool(busy) and not any(busy)
 
-        def order(one: FamilyState) -> tuple[bool, bool]:
-            met, turn = self._met_before(one.bucket.key), one.confirmed is not first
-            return (turn, met) if ending else (met, turn)
+        def order(one: FamilyState) -> tuple[bool, ...]:
+            met, smaller = self._met_before(one.bucket.key), one.confirmed
+            named = smaller and not is_provisional(one.case)
+            while_rounds = (met, not smaller, named) if first else (named, met, smaller)
+            return (smaller, named, met) if ending else while_rounds
 
         for member in sorted(self.waiting_for(ending=ending), key=order):
             if member.saved is not None and (shrinking or not member.confirmed):

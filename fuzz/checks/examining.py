@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -13,7 +14,15 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Entry, Kind, ShrinkStatus, open_corpus
-from corpus.finding import AGREES, BESIDE, DIVERGED, EXPECTED, KERNEL, WRONG_RESULT
+from corpus.finding import (
+    AGREES,
+    BESIDE,
+    DIVERGED,
+    EXPECTED,
+    KERNEL,
+    WRONG_RESULT,
+    WRONG_STEP,
+)
 from corpus.programs import unpack
 from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import Examination, Found, FoundState, Heartbeat, Stage
@@ -48,7 +57,6 @@ from fuzz.kinds import KINDS, Named, described
 from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import Verdicts, shrink, verdicts_by
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission import emit
 from runners.protocol import Failure, ForwardingRunner, Runner, Trouble
@@ -143,7 +151,7 @@ class Examiner:
         self._heartbeat, self._parties = heartbeat, parties
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat.beat))
         self._once = BeatingRunner(ready.runner, heartbeat.beat, keeps=True)
-        self._alike: dict[tuple[str, str, Module], tuple[str, ...]] = {}
+        self._remembered = defaultdict[int, Remembered](Remembered)  # by copies of an image
         self._levels: dict[int, Runner] = {}  # runners at other levels, opened when one is needed
         self._opened = ExitStack()
 
@@ -409,7 +417,9 @@ class Examiner:
         return wide, sorted(attempts, key=lambda one: -one.failed)
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
-        return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
+        """Run a subject again: the build that experiments have, and in the end one of its own."""
+        again = [attempt(self._once, subject) for _ in range(replays_of(kind) - 1)]
+        return [*again, attempt(self._ready.runner, subject)]
 
     # Names
 
@@ -439,12 +449,14 @@ class Examiner:
             return None
         if self._parties is not None and kind is Kind.DIVERGENCE:
             return None  # it names it itself
-        copies, remembered = subject.copies, Remembered(alike=self._alike)
+        copies = subject.copies
         if subject.program.warps > 1:
             copies = max(copies, _COPIES_IN_FLIGHT[0])
         if kind is Kind.FLAKY:
             copies = COPIES if self._parties is None else 1
-        device = ExperimentDevice(self._once, subject.module, copies=copies, remembered=remembered)
+        device = ExperimentDevice(
+            self._once, subject.module, copies=copies, remembered=self._remembered[copies]
+        )
         return culprit_of(device, subject.program, subject.image)
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
@@ -468,11 +480,16 @@ class Examiner:
 
         It is as it was, too, if its name has come to be there since it was replayed.
         """
-        kind = entry.finding.kind
+        kind, step = entry.finding.kind, str(entry.finding.details.get(WRONG_STEP, ""))
         subject = self._fewer_kernels(kind, subject, end)
-        culprit, seen = self._culprit(kind, subject), _first(entry, subject)
-        made = Evidence(kind=kind, bucket=job.bucket, subject=subject, attempts=[seen])
-        if (told := self._named(made, culprit)).bucket in job.replayed:
+        seen = _first(entry, subject)
+        made = Evidence(
+            kind=kind, bucket=job.bucket, subject=subject, attempts=[seen], culprit=step
+        )
+        # What says which of several it is, may be another one in a smaller program.
+        is_named = step == " and ".join(entry.finding.identity.instructions) != ""
+        culprit = None if is_named else self._culprit(kind, subject)
+        if culprit and (told := self._named(made, culprit)).bucket in job.replayed:
             return told, ShrinkStatus.RAW
         begin = self._bare(kind, subject, culprit)
         left = max(0.0, end - time.monotonic())
@@ -480,7 +497,7 @@ class Examiner:
         smaller = self._fewer_kernels(kind, shrunk.subject, end)
         attempts, status = self._repeated(smaller, kind), shrunk.status
         if _concluded(attempts, smaller, kind) is kind:
-            subject, other = smaller, self._culprit(kind, smaller)
+            subject, other = smaller, None if is_named else self._culprit(kind, smaller)
             # What is left may show less than there was, and never is it another's name.
             if culprit is None or (
                 other is not None and (key_of(other) == key_of(culprit) or in_company(culprit))

@@ -96,8 +96,7 @@ def culprit_of(
     """Find out which step of a wrong program is to blame; None where no experiment tells."""
     try:
         if program.warps > 1:
-            one_warp = _of_one_warp(device, program, image)
-            return one_warp or wrong_multiplication(device, program, image)
+            return _of_warpgroup(device, program, image)
         (found,) = shared_register_culprits(device, program, image[None])
         traced = trace(program, image, target=device.target)
         return (
@@ -113,13 +112,14 @@ def culprit_of(
         return None
 
 
-def _of_one_warp(device: ExperimentDevice, program: Program, image: Image) -> Culprit | None:
-    """Blame a step of a warpgroup's program that is wrong in a program of one warp, too."""
+def _of_warpgroup(device: ExperimentDevice, program: Program, image: Image) -> Culprit | None:
+    """Blame a step that is wrong in a program of one warp, too, or else a multiplication."""
     traced = trace(program, image, target=device.target)
     seen = (seen_by(warp, traced) for warp in range(program.warps))
     found = next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
-    alone = () if found else wrong_warps(device, program, image)
-    return found or next((culprit_of(device, one.program, one.image) for one in alone), None)
+    alone = () if found else wrong_warps(device, program, image, traced)
+    found = found or next((culprit_of(device, one.program, one.image) for one in alone), None)
+    return found or wrong_multiplication(device, program, image, traced)
 
 
 def in_company(culprit: Culprit | None) -> bool:

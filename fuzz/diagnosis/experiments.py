@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,8 +99,11 @@ class Remembered:
     """By opcode: whether a multiplication is right by itself."""
     believed: set[str] = field(default_factory=set)
     """Keys of culprits that every experiment has shown of some program."""
-    alike: dict[tuple[str, str, Module], tuple[str, ...]] = field(default_factory=dict)
-    """By scalar instruction, what stands for its predicate, and module: what is wrong like it."""
+    alike: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    """By scalar instruction, what stands for its predicate, and what was tried: what is wrong like
+    it."""
+    copied: set[tuple[int, int, tuple[int, int, int], Module]] = field(default_factory=set)
+    """Copies that were right in modules like one."""
 
 
 class ExperimentDevice:
@@ -223,9 +226,12 @@ class Results:
     target: str  # whose model this is judged by
 
 
-def wrong_warps(device: ExperimentDevice, program: Program, image: Image) -> list[Example]:
+def wrong_warps(
+    device: ExperimentDevice, program: Program, image: Image, traced: Trace
+) -> list[Example]:
     """Return what single warps of a warpgroup's program do that comes out wrong by itself."""
-    alone = [*of_one_warp(Example(program=program, image=image), target=device.target)]
+    whole = Example(program=program, image=image)
+    alone = [*of_one_warp(whole, target=device.target, traced=traced)]
     came = device.results_of([(one.program, one.image[None]) for one in alone])
     return [one for one, each in zip(alone, came, strict=True) if each and each.wrong.any()]
 
@@ -494,20 +500,40 @@ def wrong_copy(device: ExperimentDevice, program: Program) -> Culprit | None:
 
     Other bytes are copied to shared memory and back; one of the two moves at most a word at once.
     """
+    tried = list[_Copied]()
     for step in dict.fromkeys(filter(copies_bytes, walk(program.steps))):
         at, middle = (place.offset % _LARGEST_ACCESS for place in (step.source, step.destination))
         narrow = middle + (_WORD if middle % _WORD == 0 else 1)
         for offsets in ((at, middle, narrow), (narrow, middle, at)):
-            if _copies_wrong(device, step.size, step.size, offsets):
-                if step.size > _PIECE and not _copies_wrong(device, step.size, _PIECE, offsets):
-                    return CONTROL  # a loop: right without
-                return COPY
+            tried.append((step.size, step.size, offsets))
+    right = device.remembered.copied
+    asked = [one for one in dict.fromkeys(tried) if (*one, device.module) not in right]
+    for copied, wrong in zip(asked, _copies_wrong(device, asked), strict=True):
+        # What is wrong in company may be right by itself.
+        if wrong and _copies_wrong(device, [copied])[0]:
+            size, _, offsets = copied
+            if size > _PIECE and not _copies_wrong(device, [(size, _PIECE, offsets)])[0]:
+                return CONTROL  # a loop: right without
+            return COPY
+        right.add((*copied, device.module))
     return None
 
 
-def _copies_wrong(
-    device: ExperimentDevice, size: int, piece: int, offsets: tuple[int, int, int]
-) -> bool:
+_Copied = tuple[int, int, tuple[int, int, int]]
+"""Bytes that are copied, those of one copy, and where they begin in each of three buffers."""
+
+
+def _copies_wrong(device: ExperimentDevice, tried: Sequence[_Copied]) -> list[bool]:
+    programs = [*starmap(_copying, tried)]
+    images = [
+        np.random.default_rng(0).integers(0, 256, (1, one.image_bytes), dtype=np.uint8)
+        for one in programs
+    ]
+    found = device.witnesses([*zip(programs, images, strict=True)])
+    return [one is not None for one in found]
+
+
+def _copying(size: int, piece: int, offsets: tuple[int, int, int]) -> Program:
     steps: list[Step] = []
     for names, before, behind in (("ab", *offsets[:2]), ("bc", *offsets[1:])):
         for done in range(0, size, piece):
@@ -521,6 +547,4 @@ def _copies_wrong(
     spaces = {"a": "global", "b": "shared", "c": "global"}
     room = size + 2 * _LARGEST_ACCESS
     buffers = tuple(Buffer(name=name, space=space, size=room) for name, space in spaces.items())
-    program = Program(buffers=buffers, steps=tuple(steps))
-    noise = np.random.default_rng(0).integers(0, 256, (1, program.image_bytes), dtype=np.uint8)
-    return device.witness(program, noise) is not None
+    return Program(buffers=buffers, steps=tuple(steps))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, name_of_form, unit_of
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import Trace
 from oracle.isa.forms import Form
 from oracle.program.lane_code import ZERO, Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, text_of
@@ -183,7 +183,7 @@ def _widened(image: NDArray[np.uint8], program: Program) -> Images:
 
 
 def wrong_multiplication(
-    device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8], traced: Trace
 ) -> Culprit | None:
     """Return what is wrong with a program of a warpgroup; None where no experiment tells.
 
@@ -211,7 +211,7 @@ def wrong_multiplication(
         which = _which(trials, every) if condition in _WAITED_FOR else ""
         form = next(iter(trials.products.values())).form
         return Culprit(instructions=(_name(form),), condition=condition, which=which)
-    wrong = _first_wrong(trials)
+    wrong = _first_wrong(trials, traced)
     if wrong is None:
         return None
     return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",))
@@ -238,10 +238,10 @@ def _which(trials: _Trials, which: Edits) -> str:
     return ""
 
 
-def _first_wrong(trials: _Trials) -> Form | None:
+def _first_wrong(trials: _Trials, traced: Trace) -> Form | None:
     """Return the first multiplication, one after another, whose D is wrong right behind it."""
     device, program = trials.device, trials.program
-    taken = [event.step for event in trace(program, trials.image, target=device.target).events]
+    taken = [event.step for event in traced.events]
     steps, buffers = list[Step](), list[Buffer]()
     alone = {id(one): step for step in walk(program.steps) if isinstance(step, OneWarp)
              for one in walk(step.body)}  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -18,15 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice, Witness
+from fuzz.diagnosis.parts import (
+    GIVES,
+    KEPT,
+    LOOP,
+    NOTHING,
+    PREDICATE,
+    Code,
+    assign,
+    brought_out,
+    controls,
+    inputs_of,
+    is_brought,
+    least_part,
+    size_in_words,
+    wrong_of,
+)
 from oracle.errors import UsageError
 from oracle.execution.tracing import Trace
 from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
     ZERO,
     Assign,
-    If,
     LaneCode,
-    Leave,
     Repeat,
     Statement,
     Taken,
@@ -48,33 +62,24 @@ from strategies.simplification.examples import (
     edited,
     smaller_code,
     visit,
-    without,
 )
 
-Code = tuple[Statement, ...]
 _What = TypeVar("_What")
-_Key = TypeVar("_Key", int, str)
-PREDICATE, BRANCH, LOOP = "a predicate", "a branch of lanes", "a loop of lanes"
-LEFT, ENTERED = " that lanes leave", " entered within its body"
 _CONSTANTS = "with constants"
 _MOST_NAMED = 4  # instructions that a name lists
 _SMALL, _MOST_TRIED, _MOST_TIMES = 24, 64, 16
 """Statements of small code, instructions that are tried, and contents of each, at most."""
 _MOST_ALIKE, _AT_ONCE = 24, 16
 """Instructions of one first word that are tried, and trials that are compiled together."""
-_KEPT = 500  # number of the first register that holds what an instruction gave: code has fewer
 _ORDER = re.compile(r"^(setp?)\.[a-z]+(\.(and|or|xor))?(?=\.)")
 """A comparison's order, and how a predicate is combined with it: neither is part of a name."""
 _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 """First letter of a register of each class."""
-_GIVES = {"r": "mov.b32", "h": "cvt.u16.u32", "d": "mov.b64.pack", "p": "setp.ne.u32"}
-"""What makes a register of registers of 32 bits; a predicate is whether one is not 0."""
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
 _MIXED = 0x5A5A_5A5A_5A5A_5A5A  # bits of which no half is the sign of another one
 _ODD = np.arange(LANES) % 2 == 1  # lanes that have a predicate, where every second one has
 _LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
-_NOTHING = np.zeros((LANES, 0), np.uint32)
 
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
@@ -82,7 +87,7 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
     for event in traced.events:
         code = _code_of(event.step)
         if code is not None:
-            example = alone(code, event.inputs.get("source", _NOTHING))
+            example = alone(code, event.inputs.get("source", NOTHING))
             if (found := _wrong_alone(device, example)) is not None:
                 return found
     return None
@@ -103,7 +108,7 @@ def refused_code(
     """
     end = time.monotonic() + seconds
     for code in filter(None, map(_code_of, walk(program.steps))):
-        smaller: Example | None = (whole := alone(code, _NOTHING))
+        smaller: Example | None = (whole := alone(code, NOTHING))
         if not refuses(whole.program):
             continue
         rows = dict.fromkeys(row_of(one) for one in every(code.code) if isinstance(one, Assign))
@@ -120,7 +125,7 @@ def refused_code(
         (left,) = filter(is_lane_code, example.program.steps)
         computing = [one for one in every(left.code) if isinstance(one, Assign)]
         shown = Witness(program=example.program, images=np.zeros_like(example.image)[None])
-        return replace(_named(computing, [*_controls(left.code)]), witness=shown)
+        return replace(_named(computing, [*controls(left.code)]), witness=shown)
     return None
 
 
@@ -128,48 +133,45 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     if device.all_right(example.program, example.image[None]):
         return None
     (step,) = filter(is_lane_code, example.program.steps)
-    there = list(islice(taken(step, _inputs(example)[None]), _MOST_TRIED))
+    there = list(islice(taken(step, inputs_of(example)[None]), _MOST_TRIED))
     if (found := _wrong_part(device, step, there)) is not None:
         return found
     shown = Witness(program=example.program, images=example.image[None])
-    if sum(1 for _ in every(step.code)) > _SMALL:
+    part = least_part(device, example, step)
+    other = device.witness(part.program, part.image[None]) if part is not example else None
+    if other is not None:
+        example, shown = part, other
+        (step,) = filter(is_lane_code, example.program.steps)
+        there = list(islice(taken(step, inputs_of(example)[None]), _MOST_TRIED))
+    if sum(not is_brought(one) for one in every(step.code)) > _SMALL:
         return Culprit(instructions=(CODE,), witness=shown, together=True)
-    codes = {**_controls(step.code), _CONSTANTS: _hidden(step.code)}
-    wrong = _wrong_of(
+    codes = {**controls(step.code), _CONSTANTS: _hidden(step.code)}
+    wrong = wrong_of(
         device, {name: _with_code(example, step, code) for name, code in codes.items()}
     )
     once = {index: one for index, (one, times) in enumerate(there) if len(times) == 1}
     given = {n: _given_instead(example, step, one, there[n][1][0]) for n, one in once.items()}
-    as_wrong = _wrong_of(device, given)
+    as_wrong = wrong_of(device, given)
     under = [name for name in codes if name != _CONSTANTS and not wrong.get(name)]
     # Of what is executed again and again no experiment tells whether it is needed. If code is right
     # without its loops, it is, but for what most code has.
     looped = any(LOOP in one for one in under)
-    needed = [
+    wanted = [
         one
         for index, (one, _) in enumerate(there)
-        if not as_wrong.get(index, index in once or not looped or _is_plain(one.opcode))
+        if not is_brought(one)
+        and not as_wrong.get(index, index in once or not looped or _is_plain(one.opcode))
         # What is executed although its predicate says no may be anything.
         and not (one.guard and PREDICATE in under)
     ]
     more = [] if wrong.get(_CONSTANTS, True) else [_CONSTANTS]
-    return replace(_named(needed, under, *more), witness=shown)
+    # Nothing else is around the least part.
+    together = other is None or not wanted
+    return replace(_named(wanted, under, *more), witness=shown, together=together)
 
 
 def _is_plain(opcode: str) -> bool:
     return re.fullmatch(r"(mov|add|sub|and|or|xor)\.[bsu]\d+", opcode) is not None
-
-
-def _wrong_of(
-    device: ExperimentDevice, examples: Mapping[_Key, Example | None]
-) -> dict[_Key, bool]:
-    tried = {key: one for key, one in examples.items() if one is not None}
-    found = device.results_of([(one.program, one.image[None]) for one in tried.values()])
-    return {
-        key: bool(results.wrong[0])
-        for key, results in zip(tried, found, strict=True)
-        if results is not None
-    }
 
 
 def _with_code(example: Example, step: LaneCode, code: Code) -> Example | None:
@@ -205,28 +207,20 @@ def _named(needed: Sequence[Assign], under: Sequence[str], *more: str) -> Culpri
 # Code written otherwise
 
 
-def _controls(code: Code) -> dict[str, Code]:
-    left = any(isinstance(one, Leave) for one in every(code))
-    entered = any(isinstance(one, Repeat) and one.entry for one in every(code))
-    kinds = {PREDICATE: Assign, BRANCH: If, f"{LOOP}{LEFT * left}{ENTERED * entered}": Repeat}
-    found = {name: without(code, kind) for name, kind in kinds.items()}
-    return {name: other for name, other in found.items() if other != code}
-
-
 def _hidden(code: Code) -> Code:
     """Return code whose constants a compiler does not know: they are added to a 0 from memory."""
     names: dict[tuple[int, str], str] = {}
     first: list[Statement] = []
-    numbers = count(_KEPT)
+    numbers = count(KEPT)
 
     def register(value: int, kind: str) -> str:
         if (value, kind) not in names:
             halves = [f"r{next(numbers)}" for _ in range(2 if kind == "b64" else 1)]
             for part, half in enumerate(halves):
-                first.append(_assign("add.s32", half, ZERO, value >> 32 * part & 0xFFFF_FFFF))
+                first.append(assign("add.s32", half, ZERO, value >> 32 * part & 0xFFFF_FFFF))
             name = halves[0] if kind == "b32" else f"{_LETTERS[kind]}{next(numbers)}"
             if kind != "b32":
-                first.append(_assign(_GIVES[name[0]], name, *halves))
+                first.append(assign(GIVES[name[0]], name, *halves))
             names[value, kind] = name
         return names[value, kind]
 
@@ -247,44 +241,38 @@ def _hidden(code: Code) -> Code:
     return (*first, *made)
 
 
-def _inputs(example: Example) -> NDArray[np.uint32]:
-    load = next((one for one in example.program.steps if one.bytes_read), None)
-    size = sum(span.run for span in load.bytes_read) if load is not None else 0
-    return example.image[:size].view("<u4").reshape(LANES, -1)
-
-
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:
     """Return code with what an instruction gives in its place, loaded from memory."""
     read = set[str]().union(*map(read_by, every(step.code)), step.results)
     used = [name for name in step.inputs if name in read]
-    words, parts = _inputs(example).T, step.bits // 32
+    words, parts = inputs_of(example).T, step.bits // 32
     columns = [words[parts * int(name[1:]) + part] for name in used for part in range(parts)]
     # What is loaded in its place needs room: of the inputs none stays that nothing reads.
     moved = [
-        _assign(_GIVES[name[0]], name, *(f"r{parts * index + part}" for part in range(parts)))
+        assign(GIVES[name[0]], name, *(f"r{parts * index + part}" for part in range(parts)))
         for index, name in enumerate(used)
     ]
     first, here, last = list[Assign](), list[Assign](), list[Statement]()
-    seen, numbers, wide = list[str](), count(_KEPT), class_of(step.results[0]) == "b64"
+    seen, numbers, wide = list[str](), count(KEPT), class_of(step.results[0]) == "b64"
     for source in dict.fromkeys(each for each in one.sources if isinstance(each, str)):
-        out = tuple(f"r{next(numbers)}" for _ in range(_words_of(source)))
-        first += [_assign("add.s32", each, ZERO, 0) for each in out]
+        out = tuple(f"r{next(numbers)}" for _ in range(size_in_words(source)))
+        first += [assign("add.s32", each, ZERO, 0) for each in out]
         settling = f"max.NaN.{row_of(one).numbers}"
         number = source[0] == "r" and settling in SCALARS
-        here += [_assign(settling, *out, source, source)] if number else _brought_out(source, out)
+        here += [assign(settling, *out, source, source)] if number else brought_out(source, out)
         if wide:
             seen.append(f"d{next(numbers)}")
-            last.append(_assign(_GIVES["d"], seen[-1], out[0], out[-1]))
+            last.append(assign(GIVES["d"], seen[-1], out[0], out[-1]))
         else:
             seen += out
     for name, held in zip(one.destinations, time.results, strict=False):
         pattern = held[0].astype(np.uint64)
-        kept = [f"r{next(numbers)}" for _ in range(_words_of(name))]
+        kept = [f"r{next(numbers)}" for _ in range(size_in_words(name))]
         for part, register in enumerate(kept):
-            first.append(_assign("mov.b32", register, f"r{len(columns)}"))
+            first.append(assign("mov.b32", register, f"r{len(columns)}"))
             columns.append((pattern >> np.uint64(32 * part)).astype("<u4"))
         given = [*kept, 0] if name[0] == "p" else kept
-        here.append(_assign(_GIVES[name[0]], name, *given, guard=one.guard))
+        here.append(assign(GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in visit(step.code) if other is one)
     with suppress(UsageError):
         other = replace(
@@ -312,17 +300,17 @@ class Trial:
         number, wide = len(self._columns), values.astype(np.uint64)
         first, name = f"r{number}", f"{_LETTERS[kind]}{number}"
         self._columns += [
-            (wide >> np.uint64(32 * part)).astype("<u4") for part in range(_words_of(name))
+            (wide >> np.uint64(32 * part)).astype("<u4") for part in range(size_in_words(name))
         ]
         if kind != "b32":
             other = {"pred": (0,), "b64": (f"r{number + 1}",)}.get(kind, ())
-            self.code.append(_assign(_GIVES[name[0]], name, first, *other))
+            self.code.append(assign(GIVES[name[0]], name, first, *other))
         return name
 
     def seen(self, name: str) -> None:
         """Store what a register holds in the end."""
-        out = tuple(f"r{60 + len(self._results) + part}" for part in range(_words_of(name)))
-        self.code += _brought_out(name, out)
+        out = tuple(f"r{60 + len(self._results) + part}" for part in range(size_in_words(name)))
+        self.code += brought_out(name, out)
         self._results += out
 
     def example(self) -> Example | None:
@@ -333,7 +321,7 @@ class Trial:
                 source="x" if columns else "", count=len(columns), destination="y",
                 results=tuple(self._results), code=tuple(self.code),
             )  # fmt: skip
-            return alone(step, np.stack(columns, axis=-1) if columns else _NOTHING)
+            return alone(step, np.stack(columns, axis=-1) if columns else NOTHING)
         return None
 
 
@@ -388,7 +376,7 @@ def _wrong_instruction(
     device: ExperimentDevice, one: Assign, times: Sequence[Taken], guarded: bool
 ) -> Culprit:
     if guarded:
-        plain = _assign("and.b32", "r0", "r0", "r0", guard=one.guard)
+        plain = assign("and.b32", "r0", "r0", "r0", guard=one.guard)
         given = _LANE_NUMBERS[None]
         same = Taken(plain, [given] * 2, (given,), _ODD, _ODD)
         if _each_wrong(device, [[_instruction(plain, same, guarded=True)]]) != [None]:
@@ -410,13 +398,6 @@ def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> 
     needs beside the instruction is wrong, that is named. `guard` is a predicate like that with
     which it is wrong.
     """
-    known, key = device.remembered.alike, (row.opcode, guard[:1], device.module)
-    if key in known:
-        return known[key]
-    helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
-    for opcode in (*helpers, *filter(None, [row.settled_by])):
-        if opcode != row.opcode and _each_wrong(device, [_drawn(SCALARS[opcode])]) != [None]:
-            return known.setdefault(key, (opcode,))
     others = [
         one for one in SCALARS.values()
         if one.family == row.family and one.exists(device.module)
@@ -424,7 +405,18 @@ def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> 
     ]  # fmt: skip
     # Always the same ones, whichever was met: one cause is one name.
     tried = [*dict.fromkeys((*others[:: -(-len(others) // _MOST_ALIKE) or 1], row))]
-    there = _each_wrong(device, [_drawn(one, guard) for one in tried])
+    known, key = device.remembered.alike, (guard[:1], row.opcode, *(one.opcode for one in tried))
+    if key in known:
+        return known[key]
+    helpers = _HELPERS if {*row.destinations, *row.sources} - {"b32"} else ()
+    needed = [one for one in (*helpers, row.settled_by) if one and one != row.opcode]
+    there = _each_wrong(
+        device, [*(_drawn(SCALARS[one]) for one in needed), *(_drawn(one, guard) for one in tried)]
+    )
+    for opcode, found in zip(needed, there, strict=False):
+        if found is not None and _each_wrong(device, [_drawn(SCALARS[opcode])]) != [None]:
+            return known.setdefault(key, (opcode,))
+    there = there[len(needed) :]
     wrong = [one for one, found in zip(tried, there, strict=True) if found is not None]
     words = {one: set(enumerate(reversed(one.opcode.split(".")[1:]))) for one in tried}
     """Of each opcode the words behind the first, each with its place from the end."""
@@ -492,27 +484,6 @@ def _drawn(row: ScalarInstruction, guard: str = "") -> list[Trial]:
         time = Taken(one, held[:split], tuple(held[split:]), _ODD, _ODD)
         trials.append(_instruction(one, time, guarded=bool(guard)))
     return trials
-
-
-def _assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:
-    return Assign(opcode=opcode, destinations=(destination,), sources=sources, guard=guard)
-
-
-def _words_of(name: str) -> int:
-    return 2 if name.startswith("d") else 1
-
-
-def _brought_out(name: str, into: tuple[str, ...]) -> list[Assign]:
-    match name[0]:
-        case "d":
-            return [Assign(opcode="mov.b64.unpack", destinations=into, sources=(name,))]
-        case "h":
-            return [_assign("cvt.u32.u16", *into, name)]
-        case "p":
-            # Not by selp, which may be what is wrong.
-            zero = _assign("add.s32", *into, ZERO, 0)
-            return [zero, _assign("add.s32", *into, *into, 1, guard=name)]
-    return [_assign("mov.b32", *into, name)]
 
 
 def _may_be_registers(one: Assign) -> list[bool]:

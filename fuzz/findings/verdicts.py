@@ -170,6 +170,8 @@ class Subject:
     copies: int = 1  # warps that work on copies of the image in one launch
     told: tuple[NDArray[np.uint8], Kind] | None = None
     """What must come out of a kernel by hand, (image_bytes,), and what all else is called."""
+    known: dict[str | tuple[str, bytes], Any] = field(default_factory=dict, init=False, repr=False)
+    """What must come out, by target, and verdicts by target and result, as far as asked before."""
 
 
 def other_kernels(subject: Subject) -> tuple[str, ...]:
@@ -206,20 +208,22 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
             kind=kind_of_failure(ran), failure=ran, failed=subject.copies, compiled=compiled
         )
     program, target = subject.program, compiled.oracle_target
-    if subject.told is None:
-        expected = execute(program, subject.image[None], target=target).images
-    else:
-        expected = subject.told[0][None]
+    expected = subject.known.get(target) if subject.told is None else subject.told[0][None]
+    if expected is None:
+        expected = subject.known[target] = execute(program, images[:1], target=target).images
     wrong = (ran.images != expected).any(axis=1)
     # In the order of their bytes; sorting by columns takes 0.1 s.
     judged = sorted({image.tobytes() for image in ran.images[wrong]})[:_JUDGED_COPIES]
-    verdicts: Sequence[Kind | None] = ()
+    verdicts: Sequence[Kind | None]
     if subject.told is not None:
         verdicts = [subject.told[1]] * len(judged)
-    elif judged:
-        inputs, should = (np.repeat(one, len(judged), axis=0) for one in (images[:1], expected))
-        actual = np.stack([np.frombuffer(image, np.uint8) for image in judged])
-        verdicts = judge(program, inputs, actual, target=target, expected=should)
+    else:
+        if new := [one for one in judged if (target, one) not in subject.known]:
+            inputs, should = (np.repeat(one, len(new), axis=0) for one in (images[:1], expected))
+            actual = np.stack([np.frombuffer(image, np.uint8) for image in new])
+            told = judge(program, inputs, actual, target=target, expected=should)
+            subject.known.update(zip(((target, one) for one in new), told, strict=True))
+        verdicts = [subject.known[target, one] for one in judged]
     if None in verdicts:  # by the bounds alone: the model has no figures of the compiler
         some = np.flatnonzero(wrong)
         should = np.repeat(expected, len(some), axis=0)

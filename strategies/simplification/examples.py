@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.execution.tracing import trace
+from oracle.execution.tracing import Trace, trace
 from oracle.isa.forms import LANES
 from oracle.layouts import Tile, read, write
 from oracle.program.lane_code import (
@@ -286,15 +286,16 @@ def code_alone(example: Example, *, target: str) -> Iterator[Example]:
             yield alone(event.step, inputs)
 
 
-def of_one_warp(example: Example, *, target: str) -> Iterator[Example]:
+def of_one_warp(example: Example, *, target: str, traced: Trace | None = None) -> Iterator[Example]:
     """Iterate over examples of what one warp of a warpgroup does, those first that do more alone.
 
-    The results of what all four do together are loaded, as they are at first.
+    The results of what all four do together are loaded, as they are at first; `traced`: the trace
+    of the example where there is one.
     """
     program = example.program
     if program.warps == 1:
         return
-    traced = trace(program, example.image, target=target)
+    traced = traced or trace(program, example.image, target=target)
     made: dict[int, NDArray[Any]] = {}
     for event in traced.events:
         if isinstance(event.step, AsyncProduct) and event.result is not None:
@@ -344,7 +345,7 @@ def smaller_code(example: Example) -> Iterator[Example]:
         for edits in _narrower(example, site, step):
             with suppress(UsageError):  # not every path writes what is left
                 yield example.edited({at: (other,) for at, other in edits.items()})
-        for code in chain(_needed(step), _shorter(step), _renamed(step)):
+        for code in chain([needed(step)], _shorter(step), _renamed(step)):
             with suppress(UsageError):
                 other = replace(step, code=code)
                 # Bits of NaN that PTX leaves open would be another difference than what is sought.
@@ -378,8 +379,17 @@ def without(code: Code, kind: type[Statement]) -> Code:
     return changed(code, change)
 
 
-def _needed(step: LaneCode) -> Iterator[Code]:
-    code = step.code
+def needed(step: LaneCode) -> Code:
+    """Return the statements of code that its results need."""
+    live, kept = {*step.results}, list[Statement]()
+    for one in reversed(step.code):
+        parts = [*every([one])]
+        carries = any(isinstance(each, Assign) and row_of(each).carry_out for each in parts)
+        if carries or not live.isdisjoint(set[str]().union(*map(written_by, parts))):
+            kept.insert(0, one)
+            live -= written_by(one) if isinstance(one, Assign) and not one.guard else set()
+            live = live.union(*map(read_by, parts))
+    code = tuple(kept)
     while True:
         used = set(step.results).union(*map(read_by, every(code)))
         useless = [
@@ -395,8 +405,7 @@ def _needed(step: LaneCode) -> Iterator[Code]:
         if not useless:
             break
         code = edited(code, dict.fromkeys(useless, ()))
-    if code != step.code:
-        yield code
+    return code
 
 
 def _shorter(step: LaneCode) -> Iterator[Code]:
@@ -466,7 +475,8 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[
                 one = replace(step, results=(name,) * len(results))
             except UsageError:  # not every path writes it
                 continue
-            yield from ({site: replace(one, code=code)} for code in _needed(one))
+            if (code := needed(one)) != one.code:
+                yield {site: replace(one, code=code)}
             if name in results:
                 yield {site: one}
     if len(results) > 1 and len(set(results)) == 1:
@@ -477,16 +487,16 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[
         }
         yield {site: replace(step, results=results[:1]), **stores}
     used = set(results).union(*map(read_by, every(step.code)))
-    needed = max((int(name[1:]) + 1 for name in step.inputs if name in used), default=0)
-    count = next((count for count in COUNTS if count >= needed), 0)
-    if needed and count < step.count:
+    last = max((int(name[1:]) + 1 for name in step.inputs if name in used), default=0)
+    count = next((count for count in COUNTS if count >= last), 0)
+    if last and count < step.count:
         loads: dict[Site, Step] = {
             other: replace(use, count=count, address=None)
             for other, use in steps
             if accesses_registers(use) and use.loads and use.registers == step.source
         }
         yield {site: replace(step, count=count), **loads}
-    if not needed and step.count:
+    if not last and step.count:
         yield {site: replace(step, source="", count=0)}
 
 

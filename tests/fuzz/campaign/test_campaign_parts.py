@@ -260,6 +260,21 @@ def test_replays_come_first_and_one_of_several_hands_makes_findings_smaller(
     assert shrinking == order[:hands]
 
 
+def test_what_has_its_name_is_made_smaller_last(tmp_path: Path) -> None:
+    """That takes longest and names nothing: of a campaign's findings 20 waited for a replay."""
+    corpus = create_corpus(tmp_path / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
+    named, met, unnamed, new = waiting_in(triage, corpus, [True, False, True, False])
+    case = triage.members[named.key].case
+    told = msgspec.structs.replace(case, details={WRONG_STEP: "wmma.mma"})
+    triage.members[named.key].case = told
+    triage.tries[met.key] = 2
+    for ending, order in ((False, (new, unnamed, met, named)), (True, (new, met, unnamed, named))):
+        jobs = [triage.next_job(1.0, ending=ending) for _ in order]
+        assert [job.bucket for job in jobs if job is not None] == [*order]
+        triage._examined.clear()
+
+
 @given(tries=st.lists(st.integers(1, 4), max_size=6), hands=st.integers(1, 6))
 def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_before(
     tries: list[int], hands: int, tmp_path_factory: pytest.TempPathFactory

@@ -31,7 +31,7 @@ from strategies.draws import draw_one
 from strategies.features import OF_SCALAR, Focus, Has, main_form
 from strategies.matrices import buffers_of, plain_access
 from strategies.programs import programs
-from strategies.simplification.examples import Example, alone, smaller_code
+from strategies.simplification.examples import Example, alone, needed, smaller_code
 from strategies.simplification.steps import dropped
 
 MODULE = Module.named("sm_90", "8.0")
@@ -230,7 +230,7 @@ SHIFTED = (
             r"(?s)(@(%p\d+) bra LEFT_\d+;\s.*TURN_\d+:.*)not\.pred \2, \2;",
             r"\1",
             LEFT,
-            "setp.*.f32 and not.pred/in a branch of lanes, in a loop of lanes that lanes leave "
+            "not.pred/in a branch of lanes, in a loop of lanes that lanes leave "
             "entered within its body",
         ),
         # ptxas up to 13.3 takes the lower half of a constant that a branch tells for both.
@@ -274,6 +274,69 @@ def test_what_is_wrong_together_only_is_named(
     step = LaneCode(source="x", count=count, bits=bits, destination="y", results=results, code=code)
     example = alone(step, inputs)
     assert key_named(Rewriting(pattern, other), example.program, example.image) == name
+
+
+TOGETHER = (
+    _assign("not.b32", "r20", "r3"),
+    _assign("prmt.b32", "r21", "r20", "r4", 0x1234),
+    _assign("max.u32", "r22", "r21", 14),
+    _assign("and.b32", "r23", "r22", "r5"),
+)
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_what_is_wrong_together_is_named_in_long_code_that_is_not_made_smaller(
+    branches: bool,
+) -> None:
+    """Such code had its name after 100 compilations, when it had been made smaller."""
+    runner = Rewriting(
+        r"(prmt\.b32 (%r\d+), .*;\s+max\.u32 (%r\d+), \2, .*;)", r"\1\n xor.b32 \3, \3, 1;"
+    )
+    around = [
+        tuple(_assign("add.s32", f"r{number}", f"r{number - 1}", number) for number in part)
+        for part in (range(30, 50), range(51, 70))
+    ]
+    last = _assign("sub.s32", "r70", "r69", "r23")
+    code: tuple[Statement, ...] = TOGETHER
+    if branches:
+        code = (_assign("setp.lt.u32", "p0", "r1", 9), If(predicate="p0", then=TOGETHER[:1]), *code)
+    code = (
+        _assign("mov.b32", "r20", 7),
+        _assign("mov.b32", "r29", "r2"),
+        *around[0],
+        *code,
+        _assign("xor.b32", "r50", "r49", "r23"),
+        *around[1],
+        last,
+    )
+    inputs = np.random.default_rng(1).integers(0, 1 << 32, (32, 8), np.uint32)
+    step = LaneCode(
+        source="x", count=8, destination="y", results=("r69", "r30", "r70", "r6"), code=code
+    )
+    example = alone(step, inputs)
+    device = ExperimentDevice(runner, emit(example.program, module=MODULE))
+    culprit = culprit_of(device, example.program, example.image)
+    assert culprit is not None
+    assert culprit.witness is not None
+    assert key_of(culprit) == "prmt.b32 and max.u32"
+    assert not in_company(culprit)
+    left = [one for one in walk(culprit.witness.program.steps) if isinstance(one, LaneCode)]
+    assert sum(1 for one in left for _ in every(one.code)) < 10
+
+
+def test_statements_that_need_each_other_alone_are_not_needed() -> None:
+    """Registers that are written again and again kept each other in the code."""
+    code = (
+        _assign("or.b32", "r2", "r1", "r0"),
+        _assign("xor.b32", "r3", "r2", "r2"),
+        _assign("and.b32", "r2", "r3", "r1"),
+        _assign("add.s32", "r3", "r2", 1, guard=""),
+        _assign("not.b32", "r4", "r0"),
+        _assign("mov.b32", "r3", "r4"),
+    )
+    step = LaneCode(source="x", count=2, destination="y", results=("r3",), code=code)
+    assert needed(step) == code[4:]
+    assert needed(replace(step, results=("r2",))) == code[:3]
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:
