@@ -57,6 +57,7 @@ def encode_program(program: Program) -> bytes:
     document = {
         "format": _FORMAT,
         **({} if program.warps == 1 else {"warps": program.warps}),
+        **({"registers": program.registers} if program.registers else {}),
         "buffers": [_row(buffer) for buffer in program.buffers],
         "steps": _value(program.steps),
     }
@@ -75,7 +76,10 @@ def decode_program(data: bytes, source: str) -> Program:
         if document.format != _FORMAT:
             raise UsageError(f"its format is {document.format!r:.80}, and {_FORMAT} is known here")
         steps = _rows(document.steps, "step")
-        return Program(buffers=document.buffers, steps=steps, warps=document.warps)
+        return Program(
+            buffers=document.buffers, steps=steps, warps=document.warps,
+            registers=document.registers,
+        )  # fmt: skip
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
         raise InfrastructureError(f"{source} describes no program ({error!s:.300})") from error
 
@@ -85,6 +89,7 @@ class _Document(Struct, frozen=True):
     buffers: tuple[Buffer, ...]
     steps: list[Any]
     warps: int = 1
+    registers: int = 0
 
 
 def _row(value: Any) -> dict[str, object]:

@@ -44,6 +44,7 @@ from strategies.simplification.steps import (
     plainer_accesses,
     plainer_metadata,
     stored,
+    unbound,
     unwraps,
 )
 from strategies.simplification.values import Cells, Ids, cells_of, dots, replaced, simpler_values
@@ -92,6 +93,7 @@ Reduction = Callable[[Example], Iterator[Example]]
 
 _SINGLE: tuple[Reduction, ...] = (
     partial(drops, size=1),
+    unbound,
     narrower,
     unwraps,
     smaller_code,

@@ -33,6 +33,8 @@ MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
 MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
 """Most bytes of a space: drawn images have 1 MiB, a block 227 KiB of shared memory."""
+FEWEST, MOST = 32, 255
+"""Registers to which a thread of a warpgroup can be bound; more than 255 it never has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class Program:
     steps: tuple[Step, ...]
     warps: int = 1
     """That take them on one image: 1, or the 4 of a warpgroup."""
+    registers: int = 0
+    """Most that a thread of a warpgroup may have (`.maxnreg`, 11.4.1); 0: as many as there are."""
 
     def __post_init__(self) -> None:
         for buffer in self.buffers:
@@ -52,6 +56,8 @@ class Program:
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
         check("global" in spaces.values(), "no buffer is global; results need one to be seen in")
         check(self.warps in (1, WARPGROUP), f"{self.warps} warps given; there are 1 or {WARPGROUP}")
+        text = f"{self.registers} registers given; a thread of a warpgroup has {FEWEST} to {MOST}"
+        check(self.registers == 0 or (self.warps > 1 and FEWEST <= self.registers <= MOST), text)
         for space, most in MAX_BYTES.items():
             size = self._lay_out(space)[1]
             check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")

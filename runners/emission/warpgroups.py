@@ -59,6 +59,7 @@ def group_text(program: Program, kernel: Kernel) -> str:
             for buffer in program.buffers
         ),
         f".visible .entry {kernel.entry}(.param .u64 image)",
+        *([f".maxnreg {program.registers}"] if program.registers else []),
         "{",
         "    .reg .b32 %lane, %thread, %warp, %block;",
         "    .reg .b64 %image_generic, %image, %shared, %shared_generic, %ahead;",

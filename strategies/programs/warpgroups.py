@@ -20,7 +20,7 @@ from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Uniform, Word
 from oracle.program.operations import set_registers
-from oracle.program.program import Program
+from oracle.program.program import MOST, Program
 from oracle.program.steps import (
     Barrier,
     Branch,
@@ -57,6 +57,10 @@ _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
 _MOST_PARTS = 2
 _REGISTERS = (96, 136, 96, 220)  # Of all values, the accumulator that a program is about apart
+_SPARE = (40, 64, 96)
+"""Registers beside the largest D of a thread that is bound to few. With 40 half of the programs
+spill some, with 64 a fifth, and all are assembled (ptxas 13.0.88, 24 programs, 2026-11-29)."""
+_GRANULE = 8  # Registers that a thread is given at once
 _MOST_COLUMNS = 1280
 """Columns of D that are computed, all turns and multiplications together: an oracle takes a second
 for 8 images of so many (2026-11)."""
@@ -114,7 +118,16 @@ def group_program(
     for name, form in builder.d.items():
         drafts.append(_stored(builder, name, form.words("d")))
     drafts += [_stored(builder, name, WORDS) for name in (*builder.values, "y")]
-    return _program(builder, drafts)
+    return replace(_program(builder, drafts), registers=_bound(builder))
+
+
+def _bound(builder: GroupBuilder) -> int:
+    """Draw how many registers a thread has: of one program in four hardly more than it needs."""
+    dice = builder.dice()
+    if dice.below(4):
+        return 0
+    needed = max(form.words("d") for form in builder.d.values()) + dice.one_of(_SPARE)
+    return min(MOST, -(-needed // _GRANULE) * _GRANULE)
 
 
 GROUP_WAYS = ("A in shared memory", "A in registers")

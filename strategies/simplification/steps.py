@@ -478,6 +478,12 @@ def stored(example: Example) -> Iterator[Example]:
         yield example.edited({site: (there,)}, buffer).tidied()
 
 
+def unbound(example: Example) -> Iterator[Example]:
+    """Iterate over examples whose threads have as many registers as their compiler takes."""
+    if example.program.registers:
+        yield Example(program=replace(example.program, registers=0), image=example.image)
+
+
 def narrower(example: Example) -> Iterator[Example]:
     """Iterate over examples whose products of a warpgroup have fewer columns, the fewest first.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from corpus.programs import decode_program, encode_program
 from oracle.arithmetic.conversions import unpacked
 from oracle.bounds.permission import allowed_bytes, permitted
+from oracle.errors import UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import trace
 from oracle.isa.forms import Form
@@ -25,6 +28,7 @@ from oracle.program.operands import Word
 from oracle.program.program import Program, walk
 from oracle.program.steps import PlainAccess
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from runners.compilers import find_assembler
 from runners.emission import emit
 from runners.protocol import Ran
 from runners.simulated_runner import SimulatedRunner
@@ -38,7 +42,7 @@ from strategies.programs.undefined import GROUP_DAMAGES, damaged
 from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
 from strategies.simplification.examples import Example
-from strategies.simplification.steps import narrower
+from strategies.simplification.steps import narrower, unbound
 
 MODULE = Module.named("sm_90a", "8.4")
 FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
@@ -136,6 +140,43 @@ def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_ste
             assert re.findall(r"// ([\w.]+): ", before)[-1] in {one.step for one in wrong}
             refused.add(name)
     assert len(refused) >= len(GROUP_DAMAGES) - 3
+
+
+def test_some_programs_are_bound_to_few_registers_and_run_as_they_do_with_all() -> None:
+    drawn_ones = [drawn(FORMS[key * 7919 % len(FORMS)], key) for key in range(40)]
+    bound = [program for program in drawn_ones if program.registers]
+    assert 4 <= len(bound) <= 20
+    program = bound[0]
+    module = emit(program, module=MODULE)
+    assert f")\n.maxnreg {program.registers}\n{{" in module.ptx
+    (free,) = unbound(Example(program=program, image=np.zeros(program.image_bytes, np.uint8)))
+    assert ".maxnreg" not in emit(free.program, module=MODULE).ptx
+    assert not [*unbound(free)]
+    with SimulatedRunner("sm_90a") as runner:
+        ran = runner.run(runner.compile(module), free.image[None])  # type: ignore[arg-type]
+    assert np.array_equal(
+        ran.images, execute(free.program, free.image[None], target="sm_90a").images
+    )
+
+
+_SERIAL = re.compile(r"\(C751[0-8]\)")
+"""ptxas says that it waits for each multiplication before the next, and why: "are serialized"."""
+
+
+def test_the_newest_compiler_leaves_most_programs_in_flight(tmp_path: Path) -> None:
+    """With waits that a compiler adds, a program says little: of 96, 13.5.37 added some to 12."""
+    try:
+        newest, serial = find_assembler(), []
+    except UsageError as error:
+        pytest.skip(str(error))
+    for number in range(4):
+        for batch in round_batches(FORMS, target="sm_90a", version="8.4", key=number, count=8):
+            source = tmp_path / f"{number}-{batch.entry}.ptx"
+            source.write_text(emit(batch.program, module=batch.module).ptx, encoding="utf-8")
+            command = [newest.path, "-arch=sm_90a", "-v", source, "-o", tmp_path / "cubin"]
+            said = subprocess.run(command, capture_output=True, text=True, check=True)
+            serial.append(bool(_SERIAL.search(said.stdout + said.stderr)))
+    assert sum(serial) <= len(serial) / 4
 
 
 FLOATS = [form for form in KINDS.values() if form.a_type.is_float]
