@@ -308,8 +308,6 @@ def _listed(parts: Iterable[str]) -> str:
     return "".join(f"{len(part)}:{part}," for part in parts)
 
 
-COMPILERS = ("ptxas", "driver")
-"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
 DEFAULT_LEVEL = 3  # of ptxas (`ptxas --help`), which what the driver has of it is taken for, too
 
 
@@ -317,7 +315,7 @@ class Build(NamedTuple):
     """What something was compiled and run with."""
 
     compiler: str
-    """One of `COMPILERS`, or another by its name; planted faults and passes are part of it."""
+    """"ptxas", "driver" (what that has of it), or a name; faults and passes are part of it."""
     version: str  # such as "13.5.37", with options behind it; of the driver's compiler that of CUDA
     level: int
 

@@ -92,7 +92,7 @@ def _fits(pattern: str, text: str) -> bool:
 class VersionSpan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Versions of a compiler."""
 
-    name: NonEmpty  # one of `COMPILERS`, or as `Build.compiler` has it
+    name: NonEmpty  # as `Build.compiler` has it
     first: str = ""  # the first version that has it, such as "11.8"; "": any before the last
     last: str = ""  # the last version that has it; "": any after the first
     levels: tuple[Annotated[int, Meta(ge=0, le=3)], ...] = (0, 1, 2, 3)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -72,7 +73,7 @@ class Campaign:
     """A campaign with one check, or with its rounds of one shard.
 
     The pool is closed by the caller. The budget is how long it may go on, all resumptions together;
-    `state` is where it was before, None at its start.
+    `state` is where it was before, None at its start; `asked` is what a resumption is to know.
     """
 
     def __init__(
@@ -88,12 +89,14 @@ class Campaign:
         store: CampaignStore,
         state: State | None = None,
         shard: protocol.Shard | None = None,
+        asked: Mapping[str, Any] | None = None,
     ) -> None:
         self.pool, self.facts, self.check, self.budget = pool, facts, check, budget
         self._observer, self._store, self._shard = observer, store, shard
         self.plan = check.plan(facts)
         self._state = state or State(
             options=dict(campaign_options(check, facts, shard)),
+            asked=dict(asked or {}),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         limits = msgspec.structs.asdict(budget).items()

@@ -38,8 +38,7 @@ MOST_EVENTS = 200  # latest changes of a fleet that a state keeps: more than any
 _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 _MOST_WHOLE = 2 * LONGEST_EPOCH  # rounds that are given at once at most
-FOLDER = "campaign"
-STATE, ABANDONED = "state.json", "state.abandoned.json"
+FOLDER, STATE, ABANDONED = "campaign", "state.json", "state.abandoned.json"
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
@@ -94,6 +93,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
 
     schema: int = SCHEMA
     options: dict[str, str | int | float | bool | list[str] | None]
+    asked: dict[str, Any] = {}  # options of `warpfuzz run`, which a resumption takes over
     started: str
     seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0  # it ran, over all resumptions
     limits: Budget = Budget()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+import msgspec
 
 from corpus import create_corpus
 from corpus.known import known_with
@@ -59,19 +61,14 @@ from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
-_KEPT: Mapping[str, type] = {
-    **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
-    **dict.fromkeys(("--only", "--fault", "--compilers", "--shard", "--front-end", "levels"), str),
-    **dict.fromkeys(("--include-undefined", "--device-reference"), bool),
-    "--opt": int,
-}
-"""Options that a state keeps for a campaign that goes on, with their types; None: not given."""
 _BEGINNING = (
     *("runner", "seed", "only", "target", "ptx_version", "model", "shard", "compilers", "levels"),
     *("faults", "ptx_pass", "front_ends", "assemblers", "include_undefined", "device_reference"),
 )
 """Options that say which campaign is meant: with one of them, `--resume` begins it where none is
 yet, as a job does that may be put back into the queue."""
+_KEPT = tuple(name for name in _BEGINNING if name not in ("seed", "model"))
+"""Those of them that a state has for a campaign that goes on."""
 _ANOTHER = "--new in place of --resume begins another campaign there (the findings stay)"
 
 
@@ -133,7 +130,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
     with watching(json=options.json) as watcher:
         campaign = Campaign(
             pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
-            store=store, state=state, shard=shard,
+            store=store, state=state, shard=shard, asked=options.picked(*_KEPT),
         )  # fmt: skip
         stack.enter_context(serving(options.metrics, lambda: campaign_figures(campaign.told)))
         try:
@@ -279,40 +276,23 @@ def resumed(options: Run, state: State) -> Run:
 
     What was given stays, and is refused later if the campaign was begun with something else.
     """
-    before = {name: _kept(state, name, kind) for name, kind in _KEPT.items()}
-    if before["--runner"] is not None:
-        try:
-            check_named(before["--runner"], ("ptxas", *BUILT_IN))
-        except UsageError as error:
-            raise InfrastructureError(f"of the campaign's state: {error}; {_ANOTHER}") from None
-    names = ["runner", "target", "ptx_version", "only", "shard"]
-    if state.options.get("second target"):
-        # Who names a target has that alone; this campaign's was the device's own.
-        names.remove("target")
-    own: dict[str, Any] = {}
-    if options.compilers is None:
-        if before["--compilers"]:
-            raise UsageError(
-                f"the campaign compares the compilers {before['--compilers']}; name them again "
-                "with --compilers, and their options (what a corpus names is not run by itself)"
-            )
-        names += ["ptx_pass", "include_undefined", "device_reference"]
-        given = state.options.get("--assembler") or []
-        own = {
-            "faults": tuple((before["--fault"] or "").split()),
-            "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
-            "front_ends": tuple(filter(None, [before["--front-end"]])),
-            "assemblers": tuple(map(str, given if isinstance(given, list) else [given])),
-        }
-    own |= {name: before[options.spelled(name)] for name in names}
-    taken = {
-        name: value for name, value in own.items() if value is not None and not options.is_set(name)
-    }
-    if not options.is_set("device_reference"):
-        # A state says nothing of a campaign without it, which goes on so.
-        taken["device_reference"] = has = bool(own.get("device_reference"))
-        options = options.but(given=options.given | ({"device_reference"} if has else set()))
+    if options.compilers is None and state.asked.get("compilers"):
+        raise UsageError(
+            f"the campaign compares the compilers {state.asked['compilers']}; name them again "
+            "with --compilers, and their options (what a corpus names is not run by itself)"
+        )
+    types, taken = get_type_hints(Run), dict[str, Any]()
+    for name in _KEPT:
+        if (value := state.asked.get(name)) is not None and not options.is_set(name):
+            try:
+                taken[name] = msgspec.convert(value, types[name])
+            except msgspec.ValidationError:
+                raise _unusable(options.spelled(name), value) from None
     runner, front_ends = taken.get("runner", ""), each(taken.get("front_ends", ()))
+    try:
+        check_named(runner or "sim", ("ptxas", *BUILT_IN))
+    except UsageError as error:
+        raise InfrastructureError(f"of the campaign's state: {error}; {_ANOTHER}") from None
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
     commands += [("--runner", runner)] if is_command(runner) else []
@@ -322,26 +302,23 @@ def resumed(options: Run, state: State) -> Run:
             check_trusted(
                 command, option=option, named_by="the campaign's state", trust=options.trust
             )
-    return options.but(**taken)
+    # One that goes on with the device's reference has it on any runner.
+    has = {"device_reference"} if taken.get("device_reference") else set[str]()
+    return options.but(given=options.given | has, **taken)
 
 
-def _kept(state: State, name: str, kind: type) -> Any:
-    value = state.options.get(name)
-    if value is not None and type(value) is not kind:
-        raise InfrastructureError(f"the campaign's state has {value!r:.80} for {name}; {_ANOTHER}")
-    return value
+def _unusable(name: str, value: object) -> InfrastructureError:
+    return InfrastructureError(f"the campaign's state has {value!r:.80} for {name}; {_ANOTHER}")
 
 
 def _seed(options: Run, state: State | None) -> int:
     """Return the seed; a resumed campaign keeps its own."""
-    if options.seed is not None:
-        return options.seed
-    before = None if state is None else _kept(state, "--seed", int)
-    if before is not None and not 0 <= before < 1 << 64:
-        raise InfrastructureError(
-            f"the campaign's state has the seed {before}, and seeds have 64 bits; {_ANOTHER}"
-        )
-    return secrets.randbits(32) if before is None else int(before)
+    before = None if state is None else state.options.get("--seed")
+    if options.seed is not None or before is None:
+        return secrets.randbits(32) if options.seed is None else options.seed
+    if type(before) is not int or not 0 <= before < 1 << 64:
+        raise _unusable("--seed", before)
+    return before
 
 
 def budget_of(options: Run, state: State | None = None) -> Budget:

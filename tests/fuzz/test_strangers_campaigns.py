@@ -83,33 +83,35 @@ def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "command", "given"),
+    ("name", "value", "given"),
     [
-        ("--ptx-pass", "touch owned", {"ptx_pass": "cat"}),
-        ("--assembler", "touch owned", {"assemblers": ("13.5",)}),
-        ("--front-end", "llvm:touch owned", {"front_ends": ("llvm",)}),
+        ("ptx_pass", "touch owned", {"ptx_pass": "cat"}),
+        ("assemblers", ["touch owned"], {"assemblers": ("13.5",)}),
+        ("front_ends", ["llvm:touch owned"], {"front_ends": ("llvm",)}),
     ],
 )
 def test_a_command_that_a_state_names_is_not_run(
-    option: str, command: str, given: dict[str, Any]
+    name: str, value: object, given: dict[str, Any]
 ) -> None:
-    state = State(options={"--runner": "sim", option: command}, started="")
-    with pytest.raises(UsageError, match=f"the campaign's state names the command '{command}'"):
+    state = State(options={}, asked={"runner": "sim", name: value}, started="")
+    with pytest.raises(UsageError, match=r"the campaign's state names the command '.*touch owned'"):
         resumed(Run(), state)
     assert resumed(Run(trust=True), state).runner == "sim"
     assert resumed(Run(**given), state).picked(*given) == given
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("asked", "said"),
     [
-        *(({option: 1.5}, f"has 1.5 for {option}") for option in ("--fault", "--opt", "--runner")),
-        ({"--runner": "zzz"}, "no runner 'zzz'; there are ptxas"),
+        ({"faults": 1.5}, "has 1.5 for --fault"),
+        ({"levels": 1.5}, "has 1.5 for --opt"),
+        ({"runner": 1.5}, "has 1.5 for --runner"),
+        ({"runner": "zzz"}, "no runner 'zzz'; there are ptxas"),
     ],
 )
-def test_an_option_of_another_type_in_a_state_is_said(options: dict[str, Any], said: str) -> None:
+def test_an_option_of_another_type_in_a_state_is_said(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(InfrastructureError, match=said):
-        resumed(Run(), State(options=options, started=""))
+        resumed(Run(), State(options={}, asked=asked, started=""))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_they_are_drawn_unless_a_target_is_asked_for(
         # A resumption has to have them, too, or none.
         options = asked.options(there.facts)
         assert options["second target"] == (groups or None)
-        again = resumed(Run(), State(options=dict(options), started=""))
+        again = resumed(Run(), State(options=dict(options), asked=choice, started=""))
         _, there = check(stack, Selection(pattern=only), **again.picked("target", "ptx_version"))
         assert there.facts.groups == groups
 

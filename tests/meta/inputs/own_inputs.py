@@ -66,7 +66,8 @@ def inputs(folder: Path) -> Mapping[str, Input]:
     corpus = open_corpus(folder / "finding")
     export_zip(corpus, corpus.entries(), folder / "all.zip")
     write_set(folder / "some.set", _screening_set(entry))
-    state = State(options={"--runner": "sim", "--seed": 5, "--only": "*"}, started="2026")
+    asked = {"runner": "sim", "only": "*"}
+    state = State(options={"--seed": 5}, asked=asked, started="2026")
     state.coverage = Reached(ProgramCoverage).state()
     state.counts = {"programs": {"compiled": 1}}
     known = files("corpus").joinpath(PACKAGED).read_bytes()
