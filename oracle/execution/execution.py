@@ -80,6 +80,14 @@ class Cell(NamedTuple):
     part: int
     """Which of the value's registers."""
 
+    @property
+    def own(self) -> Value:
+        """What this one register holds, of registers known lane by lane."""
+        planes, at = self.value.planes, self.part
+        words = next(iter(planes.values())).shape[-1] // self.value.registers
+        own = {name: one[..., words * at : words * (at + 1)] for name, one in planes.items()}
+        return replace(self.value, planes=own, registers=1)
+
 
 class Warps:
     """Warps of a defined program; their images, uint8 (count, image_bytes), change in place."""
@@ -325,7 +333,11 @@ class Warps:
         joined: dict[tuple[int, int], Value | None] = {}
         for register, one in yes.cells.items():
             other = no.cells.get(register)
-            if other is None or one.part != other.part:
+            if other is None:
+                continue
+            if (one.part, one.value.registers) != (other.part, other.value.registers):
+                if self.threads > LANES and (value := self._joined(mask, one.own, other.own)):
+                    self.cells[register] = Cell(value, 0)
                 continue
             key = id(one.value), id(other.value)
             if key not in joined:

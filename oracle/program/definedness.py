@@ -299,8 +299,13 @@ def _check_uses(state: _State, step: Straight, section: str) -> None:
         cells = [state.registers.get(register) for register in step.reads[0].registers]
         found = {None if cell is None else cell.constant for cell in cells}
         constant = found.pop() if len(found) == 1 else None
+    holds, apart = made.holds, False
+    if state.flight is not None and isinstance(holds, operands.Registers):
+        # A warpgroup's registers are no fragments, which have a meaning as a whole alone.
+        holds, apart = replace(holds, registers=1), True
     for index, register in enumerate(registers):
-        state.registers[register] = RegisterContent(state.at, made.holds, index, constant)
+        part = 0 if apart else index
+        state.registers[register] = RegisterContent(state.at, holds, part, constant)
 
 
 def _content(state: _State, use: operands.Use) -> Held | Mixed | None:

@@ -347,6 +347,25 @@ def _read(builder: GroupBuilder, dice: Dice) -> None:
     _seen(builder, dice, expression)
 
 
+def _given(builder: GroupBuilder, dice: Dice) -> None:
+    """Append what gives registers of a D other values: all of it 0, or some of them the same value.
+
+    Before the latter a multiplication does not add that D. Compilers gave such registers nothing,
+    where a fence, a wait or a barrier came next (ptxas 12.4 to 13.1, 2026-11-29).
+    """
+    name, kind = dice.one_of([*builder.d]), dice.below(3)
+    count = builder.d[name].words("d")
+    if kind == 0 or count < WORDS:
+        builder.here.append(set_registers(destination=name, count=count, constant=0))
+        return
+    _product(builder, builder.dice(), needed=True, d=name)
+    product, part = builder.here.pop(), listed(name, WORDS * dice.below(count // WORDS))
+    assert isinstance(product, AsyncProduct)
+    code = _code(_expression(builder, dice), " ".join(part))
+    same = replace(code, results=code.results[:1] * WORDS)
+    builder.here += [replace(product, scale_d=0), same]
+
+
 def _restage(builder: GroupBuilder, dice: Dice) -> None:
     """Append what overwrites a matrix in shared memory: copies, or what registers hold.
 
@@ -561,6 +580,6 @@ def _a_registers(builder: GroupBuilder, d: str, dice: Dice) -> str:
 _Event = Callable[[GroupBuilder, Dice], None]
 _DONE: tuple[_Event, ...] = (
     *(_multiply,) * 6, *(_committed,) * 2, *(_value,) * 3, *(_queued,) * 2, *(_part,) * 2,
-    _seen, _changed, _read, _waited, _restage, _mixed, _rows, _turned,
+    _seen, _changed, _read, _given, _waited, _restage, _mixed, _rows, _turned,
 )  # fmt: skip
 """What a program does in no particular order; all are equally likely."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from oracle.errors import UsageError
+from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.operands import Buffer, Place
+from oracle.program.operands import Buffer, Place, Word
 from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Loop, Step, plain_load, plain_store
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 
 N8 = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
@@ -124,6 +126,20 @@ WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
 )  # fmt: skip
 def test_what_is_in_flight_decides(steps: tuple[Step, ...], wrong: tuple[Breach, ...]) -> None:
     assert causes(program(*steps)) == set(wrong)
+
+
+def test_a_part_of_d_may_be_written_on_one_way() -> None:
+    word = Word(place=Place(buffer="g"), mask=1)
+    part = set_registers(destination="d.1 d.2", count=2, constant=7)
+    stored = plain_store(registers="d", count=4, place=Place(buffer="o"), lanes=THREADS)
+    found = program(Branch(condition=word, then=(part,)), stored)
+    assert undefined(found, target="sm_90a") == ()
+    images = np.random.default_rng(1).integers(0, 256, (2, found.image_bytes), np.uint8)
+    images[:, 0] = 0, 1
+    expected = images[:, :2048].copy()
+    expected.reshape(2, THREADS, 4, 4)[1, :, 1:3] = 7, 0, 0, 0
+    came = execute(found, images, target="sm_90a").images
+    assert np.array_equal(came[:, 8192 : 8192 + 2048], expected)
 
 
 @pytest.mark.parametrize("left_out", [1, 2], ids=["proxy fence", "barrier"])
