@@ -36,6 +36,9 @@ before the wait, also where they made one register of two equal values (ptxas 12
 SAME_OF_D = "with a d of which the same is computed before and behind it"
 """Where it is right if what reads a D reads a copy that is made there: compilers took what they had
 computed of it before the multiplication (ptxas 12.4 to 13.5, 2026-11-29)."""
+GIVEN_D = "with a d that other code writes"
+"""Where it is right if such code writes it through memory: of the registers of a D that got one
+value compilers wrote one alone (ptxas 12.4 to 13.1, 2026-11-29)."""
 SHARED_A = "with a in registers that scalar code reads"
 """Where it is right if the multiplications have a copy of such an A: compilers had code take what
 the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
@@ -129,6 +132,20 @@ class _Trials:
         zeros = Buffer(name=_ZEROS.place.buffer, space="global", size=_ZEROS.size)
         return self.without(edits, more=[zeros] if edits else ())
 
+    def given(self) -> Program:
+        """Return the program with each D stored and loaded where something else has written it."""
+        banks, begun = _banks(self, "d"), min(int(site[0]) for site in self.products)
+        edits, buffers = dict[Site, tuple[Step, ...]](), list[Buffer]()
+        for site, step in self.joint.items():
+            use = None if isinstance(step, AsyncProduct) or int(site[0]) < begun else step.writes
+            if use is None or banks.isdisjoint(one.bank for one in use.registers):
+                continue
+            count, place = len(use.registers), Place(buffer=f"given{len(buffers)}")
+            buffers.append(Buffer(name=place.buffer, space="global", size=4 * THREADS * count))
+            store = plain_store(registers=use.name, count=count, place=place, lanes=THREADS)
+            edits[site] = (Barrier(), step, store, Barrier(), replace(store, loads=True))
+        return self.without(edits, more=buffers)
+
     def alive(self) -> Program:
         """Return the program with multiplications that all add their D, and each D stored."""
         edits: Edits = {site: (replace(one, scale_d=1),) for site, one in self.products.items()}
@@ -194,6 +211,7 @@ def wrong_multiplication(
         return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     ways: list[tuple[str, Program]] = [
+        (GIVEN_D, trials.given()),
         (UNREAD_D, trials.alive()),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),

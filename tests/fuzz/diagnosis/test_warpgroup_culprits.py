@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ ALONE = program(
     )),
 )  # fmt: skip
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
+GIVEN = program(FENCE, product(), COMMIT, WAIT, code("d", "x", "xor.b32", 257))
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 
@@ -132,6 +134,14 @@ def forgets_a_wait(steps: list[Step]) -> bool:
 
 def reuses_an_unread_d(steps: list[Step]) -> bool:
     return any(isinstance(one, AsyncProduct) and one.scale_d == 0 for one in steps)
+
+
+def loses_what_d_is_given(steps: list[Step]) -> bool:
+    """What code gives a D is lost where a barrier, a fence, a commit or a wait is next."""
+    return any(
+        is_lane_code(one) and one.destination == "d" and isinstance(after, Barrier | WarpgroupSync)
+        for one, after in pairwise(steps)
+    )
 
 
 def takes_d_for_unchanged(steps: list[Step]) -> bool:
@@ -193,6 +203,7 @@ class Defective:
 @pytest.mark.parametrize(("defect", "wrong", "named"), [
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (reuses_an_unread_d, UNREAD, "wgmma.mma_async/in flight with a d that nothing reads"),
+    (loses_what_d_is_given, GIVEN, "wgmma.mma_async/with a d that other code writes"),
     (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps"),
     (takes_d_for_unchanged, READS, "wgmma.mma_async/with a d of which the same is computed before "
      "and behind it"),
