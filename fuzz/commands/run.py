@@ -126,11 +126,15 @@ def _run(options: Run, stack: ExitStack) -> bool:
             kept = store.folder / ABANDONED
             output.say(f"the state of the campaign that was there is kept as {kept}", stderr=True)
         store.forget()
+    # Compilers as they were found: by the time of a resumption others may be here.
+    asked = options.picked(*_KEPT) | {"front_ends": [one.spelled for one in front_ends]}
+    if options.runner == "ptxas" and not options.matrix:
+        asked["assemblers"] = check.options(facts)["--assembler"]
     failure = None
     with watching(json=options.json) as watcher:
         campaign = Campaign(
             pool, facts, check=check, budget=budget, corpus=corpus, known=known, observer=watcher,
-            store=store, state=state, shard=shard, asked=options.picked(*_KEPT),
+            store=store, state=state, shard=shard, asked=asked,
         )  # fmt: skip
         stack.enter_context(serving(options.metrics, lambda: campaign_figures(campaign.told)))
         try:
