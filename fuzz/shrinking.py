@@ -266,7 +266,7 @@ def verdicts_by(runner: Runner) -> Verdicts:
         groups: dict[object, list[int]] = {}
         for index, one in enumerate(candidates):
             # What fails in some places only needs the launch in which it was seen.
-            own = index if one.copies > 1 else 0
+            own = index if one.copies > one.program.warps == 1 else 0
             groups.setdefault((one.program, one.module.ptx, own), []).append(index)
         device = ExperimentDevice(runner, first.module, copies=first.copies)
         firsts = [candidates[members[0]] for members in groups.values()]

@@ -66,10 +66,11 @@ from strategies.features import main_form
 
 _RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
-_COPIES_IN_FLIGHT = (8, 64)
-"""Copies of an image of a warpgroup, of which a launch makes some wrong: of four programs whose
+_COPIES_IN_FLIGHT = 64
+"""Copies of an image of a warpgroup that a launch makes wrong or not: of four programs whose
 registers are overwritten while a multiplication reads them, the least was wrong in a third of its
 copies (H200, 2026-11-29)."""
+_FEW_IN_FLIGHT = 8  # copies where every one of the replays was wrong in the same way
 CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
@@ -140,6 +141,11 @@ def _concluded(attempts: Sequence[Attempt], subject: Subject, stored: Kind) -> K
     ):
         return conclusion(attempts)
     return stored if stored in kinds else worst_of(kinds)
+
+
+def _in_flight(subject: Subject) -> Subject:
+    """Return a subject in as many copies as it takes where not all are wrong."""
+    return replace(subject, copies=min(_COPIES_IN_FLIGHT, most_copies(subject.program)))
 
 
 class Examiner:
@@ -374,19 +380,14 @@ class Examiner:
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
         """Run a finding again; return what it is now called, what ran, and the runs."""
         stored, attempts = entry.finding.kind, self._repeated(subject, entry.finding.kind)
-        if self._parties is None and not any(one.failed for one in attempts):
+        in_flight = subject.program.warps > 1 and conclusion(attempts) in (None, Kind.FLAKY)
+        if in_flight or (self._parties is None and not any(one.failed for one in attempts)):
             # What fails only in some places of the device, or of a block, needs warps in many.
-            wide = replace(subject, copies=COPIES)
+            wide = _in_flight(subject) if in_flight else replace(subject, copies=COPIES)
             in_many = self._repeated(wide, stored)
             if any(one.failed for one in in_many):
                 subject, attempts = wide, in_many
         kind = _concluded(attempts, subject, stored)
-        for copies in _COPIES_IN_FLIGHT if kind is Kind.FLAKY and subject.program.warps > 1 else ():
-            many = replace(subject, copies=min(copies, most_copies(subject.program)))
-            in_many = self._repeated(many, stored)
-            # None of so many copies may be wrong, where one was.
-            if (together := _concluded(in_many, many, stored)) not in (None, Kind.FLAKY):
-                return together, many, in_many
         if kind is None and (self._parties is None or stored is Kind.FLAKY):
             kind = Kind.FLAKY
         if kind is Kind.FLAKY:
@@ -451,7 +452,7 @@ class Examiner:
             return None  # it names it itself
         copies = subject.copies
         if subject.program.warps > 1:
-            copies = max(copies, _COPIES_IN_FLIGHT[0])
+            copies = max(copies, _FEW_IN_FLIGHT)
         if kind is Kind.FLAKY:
             copies = COPIES if self._parties is None else 1
         device = ExperimentDevice(
@@ -494,6 +495,9 @@ class Examiner:
         begin = self._bare(kind, subject, culprit)
         left = max(0.0, end - time.monotonic())
         shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
+        if shrunk.status is ShrinkStatus.FLAKY and begin.program.warps > begin.copies:
+            left = max(0.0, end - time.monotonic())
+            shrunk = shrink(_in_flight(begin), self._verdicts(), wanted=kind, seconds=left)
         smaller = self._fewer_kernels(kind, shrunk.subject, end)
         attempts, status = self._repeated(smaller, kind), shrunk.status
         if _concluded(attempts, smaller, kind) is kind:

@@ -27,10 +27,10 @@ from oracle.execution.execution import execute
 from oracle.isa.legality import Explanation
 from oracle.isa.legality import Verdict as Legality
 from oracle.program.operands import Buffer
-from oracle.program.program import Program, locate
+from oracle.program.program import Program, locate, walk
 from runners.assemblers.judgements import Response
 from runners.emission import emit_single
-from runners.kernels import KernelModule
+from runners.kernels import KernelModule, launches_of
 from runners.protocol import Compiled, Failure, Images, Runner
 from runners.ptx_text import kernel_texts
 from runners.simulated import SimulatedDevice, SimulatedTrap
@@ -251,9 +251,10 @@ def smallest_kernel(
     """Return the PTX of a subject's smallest kernel if it shows the same kind, else None.
 
     It is `emit_single`'s, made smaller as long as the simulated device leaves with it what the
-    oracle expects, whatever nobody wrote. None where other kernels or copies are needed.
+    oracle expects, whatever nobody wrote. None where other kernels, or other warps, are needed.
     """
-    if other_kernels(subject) or subject.copies > 1 or kind.failure != WRONG_RESULT:
+    alone = subject.copies == 1 or subject.program.warps > 1
+    if other_kernels(subject) or not alone or kind.failure != WRONG_RESULT:
         return None
     named = subject.module.header
     module = emit_single(subject.program, module=named)
@@ -267,11 +268,16 @@ def smallest_kernel(
     seen = tried(module.ptx)
     if seen is None or seen.kind is not kind:
         return None
-    if seen.compiled is None or seen.expected is None:
+    if seen.compiled is None:
         return module.ptx
-    kernel, expected = module.kernels[0], seen.expected
+    kernel = module.kernels[0]
     assert kernel.launch is not None
-    launch = kernel.launch
+    # Two blocks, where there are more; what the second writes is not there before.
+    count, size = min(subject.copies, 2), kernel.image_bytes
+    ((_, launch),) = launches_of(kernel.launch, count, size, count)
+    images = np.repeat(subject.image[None], count, axis=0)
+    images[1:, _only_written(subject.program)] ^= 0xFF
+    after = execute(subject.program, images, target=seen.compiled.oracle_target).images
     # "sm_90" of "sm_90@13.0"
     target = seen.compiled.architecture
     devices = [SimulatedDevice(target, otherwise=other) for other in (False, True)]
@@ -283,21 +289,35 @@ def smallest_kernel(
         if reads_unwritten(ptx):
             return False
         try:
-            left = [
-                device.load(ptx).launch_grid(kernel.entry, subject.image, launch, most_steps=most)
-                for device in devices
-            ]
+            for device in devices:
+                loaded = device.load(ptx)
+                one = loaded.launch_grid(kernel.entry, images.ravel(), launch, most_steps=most)
+                if not np.array_equal(one.image, after.ravel()):
+                    return False
         except SimulatedTrap:
             return False
         # The first is the whole kernel; a smaller one that takes longer runs for ever.
-        most = most or 2 * max(one.steps for one in left)
-        right = all(np.array_equal(one.image, expected) for one in left)
-        again = tried(ptx) if right else None
+        most = most or 2 * one.steps
+        again = tried(ptx)
         return again is not None and again.kind is kind
 
     reducer = Reducer(holds, module.ptx, end=time.monotonic() + seconds)
     reducer.reduce()
     return module.ptx if reducer.tries == 0 else indented(reducer.text)
+
+
+def _only_written(program: Program) -> NDArray[np.bool_]:
+    """Return which bytes of an image some step writes and none reads, (image_bytes,)."""
+    only = np.zeros(program.image_bytes, np.bool_)
+    steps = [*walk(program.steps)]
+    for spans, is_written in (
+        ([span for step in steps for span in step.bytes_written], True),
+        ([span for step in steps for span in step.bytes_read], False),
+    ):
+        for span in spans:
+            if program.buffer(span.buffer).space == "global":
+                only[program.offset(span.buffer) + span.offsets] = is_written
+    return only
 
 
 def replays_of(kind: Kind) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -117,7 +118,7 @@ class Example:
     @property
     def key(self) -> tuple[Program, bytes]:
         """What tells this example from every other."""
-        return self.program, self.image.tobytes()
+        return self.program, blake2b(self.image).digest()
 
     def with_image(self, image: Image) -> Example:
         """Return the same program on another image."""

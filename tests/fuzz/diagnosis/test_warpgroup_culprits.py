@@ -9,8 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import ExperimentDevice, key_of
+from fuzz.findings.verdicts import Subject, smallest_kernel
+from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
@@ -28,7 +31,7 @@ from oracle.program.steps import (
     plain_store,
 )
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
-from runners.emission import emit
+from runners.emission import emit, emit_single
 from runners.kernels import KernelModule
 from runners.protocol import Capabilities, Collected, Compiled, Images, Pending, Ran
 from strategies.simplification.examples import Example, of_one_warp
@@ -226,6 +229,41 @@ def test_a_program_is_named_by_what_it_is_right_without(
     assert key_of(found) == named
     if defect is overwrites_a:
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
+
+
+class Racing(Defective):
+    """A third of the copies of an image, in each launch others, is wrong."""
+
+    def __init__(self, defect: Callable[[list[Step]], bool]) -> None:
+        super().__init__(defect)
+        self.random = np.random.default_rng(1)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        ran = super().run(compiled, images, entry=entry)
+        program = compiled.module.programs[compiled.module.kernel(entry).entry]
+        right = execute(program, images, target="sm_90a").images
+        late = self.random.random(len(images)) < 1 / 3
+        return replace(ran, images=np.where(late[:, None], ran.images, right))
+
+
+def test_what_is_wrong_in_a_third_of_its_copies_is_made_as_small_as_what_always_is() -> None:
+    begin = program(READ, TWINS.steps[8], COMMIT, WAIT, READ)
+    module = emit(begin, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, begin.image_bytes, np.uint8)
+    left = []
+    for runner, copies in ((Defective(overwrites_a), 1), (Racing(overwrites_a), 64)):
+        subject = Subject(module=module, program=begin, image=image, copies=copies)
+        shrunk = shrink(subject, verdicts_by(runner), wanted=Kind.DEVIATION, seconds=120)
+        assert shrunk.status is ShrinkStatus.COMPLETE
+        left.append(shrunk.subject)
+    alone, racing = left
+    assert alone.program == racing.program
+    kernel = smallest_kernel(Racing(overwrites_a), racing, Kind.DEVIATION, seconds=2)
+    assert kernel is not None
+    whole = emit_single(racing.program, module=module.header).ptx
+    assert len(kernel.splitlines()) < len(whole.splitlines())
+    # Each block has an image of its own.
+    assert "%ctaid.x" in kernel
 
 
 @pytest.mark.parametrize("program", [ALONE, READS])
