@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,15 +133,8 @@ def _part_of(step: LaneCode, inputs: NDArray[np.uint32], first: int, last: int) 
             for some in (held[:MOST_LISTED], held[MOST_LISTED:])
             if some
         ]
-        wide = len(held) > MOST_LISTED  # two words in a register
-        first_of_all = [
-            Assign(opcode="mov.b64.unpack", destinations=pair, sources=(f"d{at}",))
-            if wide
-            else assign("mov.b32", pair[0], f"r{at}")
-            for at, pair in enumerate(
-                zip(held[::2], held[1::2], strict=True) if wide else zip(held)
-            )
-        ]
+        way, first_of_all = read_as(len(held))
+        first_of_all += [assign("mov.b32", one, f"r{at}") for at, one in enumerate(held)]
         left = iter(held)
         for name in given:
             own = [next(left) for _ in range(size_in_words(name))]
@@ -154,10 +147,8 @@ def _part_of(step: LaneCode, inputs: NDArray[np.uint32], first: int, last: int) 
                 results = tuple(f"d{next(numbers)}" for _ in words[::2])
                 pairs = zip(results, words[::2], words[1::2], strict=True)
                 at_last += [assign("mov.b64.pack", *each) for each in pairs]
-        other = replace(
-            step, source="x" if held else "", count=len(held) // 2 if wide else len(held),
-            bits=64 if wide else 32, results=results, code=(*first_of_all, *part, *at_last),
-        )  # fmt: skip
+        code = (*first_of_all, *part, *at_last)
+        other = replace(step, destination="y", results=results, code=code, **way)
         if not may_be_open(other):
             return alone(other, np.concatenate([NOTHING, *columns], axis=1))
     return None
@@ -209,6 +200,19 @@ def controls(code: Code) -> dict[str, Code]:
 
 
 # Statements
+
+
+def read_as(words: int) -> tuple[dict[str, Any], list[Assign]]:
+    """Return how code reads so many words, and what it begins with to have them in r0, r1, ..."""
+    if words <= MOST_LISTED:
+        return {"source": "x" * bool(words), "count": words, "bits": 32}, []
+    code = [
+        Assign(
+            opcode="mov.b64.unpack", destinations=(f"r{at}", f"r{at + 1}"), sources=(f"d{at // 2}",)
+        )
+        for at in range(0, words, 2)
+    ]
+    return {"source": "x", "count": len(code), "bits": 64}, code
 
 
 def assign(opcode: str, destination: str, *sources: str | int, guard: str = "") -> Assign:

@@ -31,6 +31,7 @@ from fuzz.diagnosis.parts import (
     inputs_of,
     is_brought,
     least_part,
+    read_as,
     size_in_words,
     wrong_of,
 )
@@ -275,11 +276,10 @@ def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -
         here.append(assign(GIVES[name[0]], name, *given, guard=one.guard))
     path = next(path for path, other in visit(step.code) if other is one)
     with suppress(UsageError):
-        other = replace(
-            step, source="x", count=len(columns), bits=32,
-            results=(*dict.fromkeys(step.results), *seen),
-            code=(*first, *reversed(moved), *edited(step.code, {path: tuple(here)}), *last),
-        )  # fmt: skip
+        way, begin = read_as(len(columns))
+        code = (*begin, *first, *reversed(moved), *edited(step.code, {path: tuple(here)}), *last)
+        results = (*dict.fromkeys(step.results), *seen)
+        other = replace(step, results=results, code=code, **way)
         return alone(other, np.stack(columns, axis=-1))
     return None
 
