@@ -118,7 +118,7 @@ def group_program(
     for name, form in builder.d.items():
         drafts.append(_stored(builder, name, form.words("d")))
     drafts += [_stored(builder, name, WORDS) for name in (*builder.values, "y")]
-    return replace(_program(builder, drafts), registers=_bound(builder))
+    return _program(builder, drafts, _bound(builder))
 
 
 def _bound(builder: GroupBuilder) -> int:
@@ -183,10 +183,12 @@ def plain_multiplication(form: Form) -> Program:
     return Program(buffers=tuple(buffers), steps=tuple(steps), warps=4)
 
 
-def _program(builder: GroupBuilder, drafts: list[Draft]) -> Program:
+def _program(builder: GroupBuilder, drafts: list[Draft], registers: int = 0) -> Program:
     if builder.words:
         builder.buffers.append(Buffer(name="gwords", space="global", size=4 * builder.words))
-    return Program(buffers=tuple(builder.buffers), steps=repaired(drafts), warps=4)
+    return Program(
+        buffers=tuple(builder.buffers), steps=repaired(drafts), warps=4, registers=registers
+    )
 
 
 def _stored(builder: GroupBuilder, name: str, count: int) -> Step:
