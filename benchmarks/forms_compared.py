@@ -37,7 +37,7 @@ from runners.emission import emit
 from runners.protocol import Failure
 from runners.reference.encoding import encode
 from runners.reference.fresh import FreshWork, fresh_runner
-from strategies.contents import Recipe, ValueClass
+from strategies.contents import Recipe, ValueClass, of_group
 from strategies.contents.device import device_contents
 from strategies.draws import Selection, draw_one
 from strategies.features import Focus
@@ -66,6 +66,7 @@ def compare(form: Form, forms: tuple[Form, ...], key: int, images: int, end: flo
     module = Module.named(target, version)
     program = draw_one(programs(Focus(form=form), module=module, forms=forms), key)
     recipe = Recipe(classes=tuple(ValueClass), seed=key)
+    recipe = recipe if program.warps == 1 else of_group(recipe)
     compiled = ready.runner.compile(emit(program, module=module))
     if isinstance(compiled, Failure):
         print(form.opcode, compiled, flush=True)
