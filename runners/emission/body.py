@@ -48,6 +48,7 @@ from oracle.program.steps import (
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission.descriptors import multiplied
+from runners.emission.offsets import lane_offsets
 from runners.emission.registers import operand_registers as operand_registers
 from runners.kernels import Kernel
 
@@ -196,25 +197,6 @@ class Body:
         self.add(f"{convert} {register}, {base}")
         return f"[{register}{plus}{rest}]"
 
-    def _lane_offsets(self, offsets: list[int]) -> str:
-        """Return a 64-bit register that holds, in each lane, its own offset of the 32."""
-        lane, distance = self.use("%lane"), self.scratch("b64")
-        if regular := progression(offsets):
-            first, pitch = regular
-            self.add(f"mul.wide.s32 {distance}, {lane}, {pitch}")
-            if first:
-                self.add(f"add.s64 {distance}, {distance}, {first}")
-            return distance
-        self.add(f"mov.b64 {distance}, {offsets[0]}")
-        predicate = self.scratch("pred")
-        for index, offset in enumerate(offsets):
-            if offset != offsets[0]:
-                self.add(
-                    f"setp.eq.u32 {predicate}, {lane}, {index}",
-                    f"selp.b64 {distance}, {offset}, {distance}, {predicate}",
-                )
-        return distance
-
     def _first_lanes(self, count: int) -> str:
         predicate = self.scratch("pred")
         self.add(f"setp.lt.u32 {predicate}, {self.use(self._thread)}, {count}")
@@ -339,7 +321,7 @@ class Body:
             self._lane_code(address_code(memory), (), (made,))
             self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
         else:
-            distance = self._lane_offsets([address + offset for address in memory.addresses])
+            distance = lane_offsets(self, [address + offset for address in memory.addresses])
         total = self.scratch("b64")
         self.add(f"add.s64 {total}, {register}, {distance}")
         return displaced(total, memory.immediate)
@@ -427,11 +409,10 @@ class Body:
         self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width}")
         ends = (piece.source, piece.destination)
         spaces = [self.program.buffer(place.buffer).space for place in ends]
-        # The operands come as "[register]": rounds are told apart by the immediate.
-        pointers = [
-            self._address(place, space, lane=lane)[1:-1]
-            for place, space in zip(ends, spaces, strict=True)
-        ]
+        pointers = list[tuple[str, int]]()
+        for place, space in zip(ends, spaces, strict=True):
+            pointers.append((self.scratch("b64"), self.program.offset(place.buffer) + place.offset))
+            self.add(f"add.s64 {pointers[-1][0]}, {self._base(place.buffer, space)}, {lane}")
         reading, writing = map(self._spelled, spaces)
         # A byte travels in a 16-bit register, as in what nvcc emits.
         size = "b32" if width >= 4 else "b16"
@@ -439,7 +420,7 @@ class Body:
         vector = braced(registers) if len(registers) > 1 else registers[0]
 
         def move(distance: int, guard: str = "") -> None:
-            load, store = (displaced(pointer, distance) for pointer in pointers)
+            load, store = (displaced(pointer, start + distance) for pointer, start in pointers)
             if is_async:
                 self.add(f"cp.async.ca.shared.global {store}, {load}, {width}", guard=guard)
                 return
@@ -451,7 +432,7 @@ class Body:
         if rounds > _UNROLLED:
             with self.repeated("COPY", rounds):
                 move(0)
-                self.add(*(f"add.s64 {end}, {end}, {threads * width}" for end in pointers))
+                self.add(*(f"add.s64 {end}, {end}, {threads * width}" for end, _ in pointers))
             rounds = 0
         for index in range(rounds):
             move(index * threads * width)
@@ -590,10 +571,3 @@ def pieces(program: Program, step: Copy) -> Iterator[Piece]:
 def signs(type_: Format, bits: int) -> int:
     """Return the sign bits of a float's elements in a register."""
     return replicated(1 << (type_.bits - 1), type_.bits, bits)
-
-
-def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
-    """Return the first of the lanes' offsets and their pitch; None where there is no one pitch."""
-    first, pitch = offsets[0], offsets[1] - offsets[0]
-    regular = [first + lane * pitch for lane in range(len(offsets))] == [*offsets]
-    return (first, pitch) if regular else None

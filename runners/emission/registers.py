@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from oracle.program.operands import Use
+from oracle.program.operands import Use, listed
 from oracle.program.program import Program, walk
 
 
@@ -30,7 +30,8 @@ def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]
     }
     counts: dict[tuple[str, str], int] = {}
     for _, use in uses:
-        for bank, bits, number in use.registers:
+        # Of a bank that is named as a whole, the last register has the highest number.
+        for bank, bits, number in use.registers if listed(use.name) else use.registers[-1:]:
             key = bank, shared.get((bank, bits), use.holds.register_type)
             counts[key] = max(number + 1, counts.get(key, 0))
 

@@ -27,7 +27,8 @@ from oracle.program.steps import (
     Product,
     RowAccess,
 )
-from runners.emission.body import Piece, pieces, progression, signs
+from runners.emission.body import Piece, pieces, signs
+from runners.emission.offsets import progression
 from runners.front_ends.intrinsics import multiply_name, rows_name
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, KernelModule
