@@ -68,9 +68,10 @@ _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
 """Seconds of silence, by runner, then a worker is killed: a PTX pass may take 60 s for a module,
 and bringing a GPU back four starts of 60 s and a module that takes 120 s to load."""
 _NOTHING_COMPILES = 16  # programs after which, if none was compiled, the compiler is called broken
-_ON_A_GPU = 128
-"""Images of a program, from the first round on: what they take beside drawing and compiling is
-little, and twice as many take 1.08 times as long to fill and judge (2026-11-29)."""
+_ON_A_GPU = 64
+"""Images of a program, from the first round on: with 64 in place of 128 a worker's Python takes 0.9
+of the time (docs/hardware.md). Of 104 identities of campaigns on an H200 91 were first seen in an
+image below 64 (2026-11-29); idle time has fresh images for the others."""
 _ISOLATED = 4096  # images of which those are looked for at which a comparison failed
 
 
