@@ -23,12 +23,10 @@ from oracle.isa.lookup import chunks_of, form_of, index_bit, ldmatrix_form, unit
 def index_bits(form: Form, selector: int) -> NDArray[np.int64]:
     """Return 32 times the lane of each index, and its lowest bit in the lane, (m, units)."""
     units = form.matrix("a").columns * form.a_type.bits // unit_bits(form)
-    return np.array(
-        [
-            [index_bit(form, selector, line, unit) for unit in range(units)]
-            for line in range(form.shape.m)
-        ]
+    bits: NDArray[np.int64] = index_bit(
+        form, selector, np.arange(form.shape.m)[:, None], np.arange(units)
     )
+    return bits
 
 
 def holders(form: Form, selector: int) -> NDArray[np.intp]:

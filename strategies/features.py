@@ -65,6 +65,9 @@ class Feature:
     def __str__(self) -> str:
         return self.value
 
+    def __hash__(self) -> int:
+        return hash(self.value)
+
 
 @cache
 def of_form(form: Form, memory: str = "") -> tuple[Feature, ...]:
@@ -309,9 +312,12 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield from _those({Has.STORE_BY_LANE: step.lanes != program.threads})
         case AsyncProduct():
             yield from of_form(step.form)
-        case Copy() | Barrier() | WarpgroupSync():
-            found = {Has.COPY: isinstance(step, Copy), Has.BARRIER: isinstance(step, Barrier)}
-            yield from _those(found)
+        case Copy():
+            yield Has.COPY
+        case Barrier():
+            yield Has.BARRIER
+        case WarpgroupSync():
+            pass
         case Branch(condition=condition):
             yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
             yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT
@@ -321,8 +327,10 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             yield Has.ONE_WARP
         case _:
             assert_never(step)
-    nested = any(inner.blocks for inside in step.blocks.values() for inner in inside)
-    yield from _those({Has.ADDRESS_LOADED: step.address is not None, Has.NESTED: nested})
+    if step.address is not None:
+        yield Has.ADDRESS_LOADED
+    if any(inner.blocks for inside in step.blocks.values() for inner in inside):
+        yield Has.NESTED
 
 
 def _immediate(immediate: int) -> Iterator[Feature]:
@@ -340,8 +348,12 @@ def _of_lane_code(step: LaneCode) -> Iterator[Feature]:
                 row = lane_code.row_of(one)
                 if row.family in OF_SCALAR:
                     yield OF_SCALAR[row.family]
-                found = {Has.GUARD: guard != "", Has.CARRY: row.carry_in, Has.CROSSING: row.warp}
-                yield from _those(found)
+                if guard:
+                    yield Has.GUARD
+                if row.carry_in:
+                    yield Has.CARRY
+                if row.warp:
+                    yield Has.CROSSING
             case If():
                 yield Has.IF_ELSE if one.then and one.otherwise else Has.IF
             case Repeat(down=down, late=late, entry=entry):

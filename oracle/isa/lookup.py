@@ -530,8 +530,10 @@ def ptx_operands(
     return [texts[kind] for kind in form.operands]
 
 
-def index_bit(form: Form, selector: int, row: int, unit: int) -> int:
+def index_bit(form: Form, selector: int, row: Any, unit: Any) -> Any:
     """Return 32 times the thread of a unit's index, plus its lowest bit in the thread's register.
+
+    Of a row and a unit, or of arrays of them.
 
     Each warp of a warpgroup has the metadata of its 16 rows, as mma.sp has them (9.7.15.6.1).
     `selector`: A number of `selectors_of`; those of a form with scales choose no metadata.

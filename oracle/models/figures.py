@@ -440,11 +440,11 @@ class Model:
 
     def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         """Return the row that is for a form; of several the newest compiler's, if none fits."""
+        wanted, shape = (figures_of(form), form.types), form.shape.name
         found = [
             row
             for row in rows
-            if (row.instruction, row.types) == (figures_of(form), form.types)
-            and (not row.shapes or form.shape.name in row.shapes)
+            if (row.instruction, row.types) == wanted and (not row.shapes or shape in row.shapes)
         ]
         found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
         if self.compiler is not None:

@@ -214,8 +214,10 @@ def _check_barrier(state: _State) -> None:
 
 def _marked(state: _State, space: str, what: str) -> NDArray[np.bool_]:
     """Return the marks of those who take the steps."""
-    size = state.marks[space, _UNWRITTEN, None].size
-    return state.marks.setdefault((space, what, state.warp), np.zeros(size, np.bool_))
+    key = space, what, state.warp
+    if key not in state.marks:
+        state.marks[key] = np.zeros(state.marks[space, _UNWRITTEN, None].size, np.bool_)
+    return state.marks[key]
 
 
 def _report_all(state: _State, wrong: Iterable[Wrong]) -> None:

@@ -346,7 +346,7 @@ def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | Non
         return known
     if row.carry_out:
         known = known - {CARRY, _BORROW} | {flag}
-    return known | {*written}
+    return known.union(written)
 
 
 def _check_count(one: Repeat, known: _Known) -> None:
@@ -394,6 +394,7 @@ class _LaneState(NamedTuple):
     nans: dict[str, tuple[str, Mask]]
     """Registers with NaNs of open bits: their format, and the lanes."""
     passed: list[Taken] | None
+    everybody: Mask
 
 
 def run_lanes(
@@ -412,8 +413,8 @@ def run_lanes(
     }
     for index, name in enumerate(step.inputs):
         registers[name] = np.ascontiguousarray(held[..., index])
-    state = _LaneState(shape, registers, [], np.zeros(shape, np.bool_), {}, passed)
-    everybody = np.ones(shape, np.bool_)
+    unknown, everybody = np.zeros(shape, np.bool_), np.ones(shape, np.bool_)
+    state = _LaneState(shape, registers, [], unknown, {}, passed, everybody)
     with np.errstate(all="ignore"):
         _take_block(state, step.code, everybody)
     for name in step.results:
@@ -540,7 +541,7 @@ def _write_nans(state: _LaneState, name: str, fmt: str, value: Lanes, mask: Mask
 
 def _write(state: _LaneState, name: str, value: Lanes, mask: Mask) -> None:
     # Lanes that have not written a register do not read it.
-    whole = name not in state.registers or mask.all()
+    whole = mask is state.everybody or name not in state.registers or mask.all()
     state.registers[name] = value if whole else where(mask, value, state.registers[name])
 
 

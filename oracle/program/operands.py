@@ -118,6 +118,8 @@ class Span:
         """Every byte, counted from the start of the buffer, int64 (runs, run)."""
         import numpy as np
 
+        if self.runs == 1:
+            return np.arange(self.start, self.start + self.run, dtype=np.int64)[None]
         starts = self.start + self.pitch * np.arange(self.runs, dtype=np.int64)
         return starts[:, None] + np.arange(self.run, dtype=np.int64)
 

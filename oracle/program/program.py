@@ -80,6 +80,17 @@ class Program:
                 check(spaces[name] == "global", f"{text}, so name a global buffer", name)
         _check_warps(self.steps, self.warps, spaces)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.buffers, self.steps, self.warps))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of text are others in another process.
+        return {"buffers": self.buffers, "steps": self.steps, "warps": self.warps}
+
     def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""
         if name not in self._named:
@@ -217,7 +228,8 @@ def _check_warps(
             inside = [_check_warps(step.body, 1, spaces, step.warp)]
         else:
             inside = [_check_warps(some, warps, spaces, owner) for some in step.blocks.values()]
-        inside.append({one.bank: owner for use in step.uses for one in use.registers})
+        if group or owner is not None:
+            inside.append({one.bank: owner for use in step.uses for one in use.registers})
         for found in inside:
             for bank, other in found.items():
                 text = "registers {} are those of one warp alone and of others; rename them"

@@ -227,25 +227,22 @@ def _expand(
                 own = range(start, stop)[max(0, begin - turn) : max(0, end - turn)]
                 if own:
                     rows = slice(done, done + len(own))
-                    _shift(shared, slot, max(begin, turn) - begin, period, words[rows])
                     parts.append(_Part(recipe.classes[slot], max(begin, turn), rows, own.start))
                     done = rows.stop
             if parts:
+                rows_of = [np.arange(one.rows.stop - one.rows.start) + one.place for one in parts]
+                # Numbers count from the first image of the first of the groups.
+                before = (first // period - begin) * period
+                _shift(shared, numbers[np.concatenate(rows_of)] + before, period, words[:done])
                 _fill(plan, words[:done], parts, images)
     return numbers - first % period
 
 
-def _shift(shared: Words, slot: int, turn: int, period: int, out: Words) -> None:
-    """Make words of images of a class of those of their groups; `turn` counts from the first."""
-    share = sharing(period)
-    if share == 1:
-        distance = np.uint32(slot * GOLDEN & 0xFFFF_FFFF)
-        np.add(shared[turn : turn + len(out)], distance, out=out)
-        return
-    turns = np.arange(turn, turn + len(out))
-    members = (turns % share * period + slot).astype(np.uint32)
-    np.take(shared, turns // share, axis=0, out=out)
-    out += (members * np.uint32(GOLDEN))[:, None]
+def _shift(shared: Words, numbers: NDArray[np.intp], period: int, out: Words) -> None:
+    """Make words of images of those of their groups, whose first image has the number 0."""
+    groups, members = np.divmod(numbers, period * sharing(period))
+    np.take(shared, groups, axis=0, out=out)
+    out += (members.astype(np.uint32) * np.uint32(GOLDEN))[:, None]
 
 
 class _Part(NamedTuple):

@@ -374,11 +374,15 @@ class Fill:
 
     def steps(self, dtype: np.dtype[Any]) -> Steps:
         """Return what evaluates it, of patterns of a dtype."""
-        return _steps_of(self.everywhere, self._placed, dtype)
+        steps = self._steps.get(dtype.char)
+        if steps is None:
+            placed = tuple((one.line, one.position, one.value) for one in self.placed)
+            steps = self._steps[dtype.char] = _steps_of(self.everywhere, placed, dtype)
+        return steps
 
     @cached_property
-    def _placed(self) -> _Placed:
-        return tuple((one.line, one.position, one.value) for one in self.placed)
+    def _steps(self) -> dict[str, Steps]:
+        return {}
 
 
 _Placed = tuple[tuple[Node | None, Node, Node], ...]

@@ -412,16 +412,27 @@ def _doubled(one: Node, half: Value, run: int) -> Node:
     return node(one.code, *(_doubled(each, half, run) for each in one.arguments), value=one.value)
 
 
-def word(number: int, mask: int) -> Fill:
+_OfClasses = Mapping[V, tuple[Fill]]
+_RANDOM = Fill()
+
+
+def of_classes(fills: Mapping[V, Fill] | Fill) -> _OfClasses:
+    """Return what fills all classes of values alike, or each by itself; of others they are any."""
+    known = dict.fromkeys(V, fills) if isinstance(fills, Fill) else fills
+    return {class_: (known.get(class_, _RANDOM),) for class_ in V}
+
+
+@cache
+def of_word(number: int, mask: int) -> _OfClasses:
     """Make a control word 0, 1 or the largest in a quarter of the images each; else random."""
-    choice = draw(SPOTS + number % 16) >> 14
+    choice = draw(SPOTS + number) >> 14
     values = select(equal(choice, 1), 1, mask)
-    return Fill(select(equal(choice, 3), NOISE, select(equal(choice, 0), 0, values)))
+    return of_classes(Fill(select(equal(choice, 3), NOISE, select(equal(choice, 0), 0, values))))
 
 
 _NUMBERED = Fill(narrow((POSITION >> 1) * 0x9E37 + draw(0) >> (POSITION & 1) * 8))
 """Elements of 16 bits with numbers: an odd factor keeps those of different elements different."""
-OF_ROWS: Mapping[V, Fill] = {
+OF_ROWS = of_classes({
     **dict.fromkeys(
         (V.CODED, V.NORMAL, V.MIRRORED, V.AIMED), _NUMBERED
     ),
@@ -432,7 +443,7 @@ OF_ROWS: Mapping[V, Fill] = {
     # Words that count turns and places, and words of 16 bits: what code of lanes decides by.
     V.TINY: Fill(select(equal(POSITION & 3, 0), NOISE & 31, 0)),
     V.WIDE: Fill(select(equal(POSITION & 2, 0), NOISE, 0)),
-}  # fmt: skip
+})  # fmt: skip
 """What fills the bytes that ldmatrix reads; of other classes they are any."""
 
 
@@ -444,7 +455,7 @@ _SCALES = {
 
 
 @cache
-def of_scales(name: str) -> Mapping[V, Fill]:
+def of_scales(name: str) -> _OfClasses:
     """Return what fills scales: 1 or around it, so that sums stay what they are made for, or ends.
 
     Of other classes they are any.
@@ -453,12 +464,12 @@ def of_scales(name: str) -> Mapping[V, Fill]:
     near = pattern(around, wide(NOISE & 15))
     apart = pattern(ends, wide(NOISE) * len(ends) >> 8)
     few = select(equal(wide(NOISE), 0), nan, near)
-    return {
+    return of_classes({
         **dict.fromkeys(V, Fill(select(draw(SPOTS) >> 15, narrow(one), near))),
         **dict.fromkeys((V.EXTREME, V.TINY, V.SUBNORMAL, V.WIDE, V.ENDS), Fill(apart)),
         **dict.fromkeys((V.SPECIAL, V.PAYLOADS), Fill(few)),
-        V.ANY: Fill(),
-    }  # fmt: skip
+        V.ANY: _RANDOM,
+    })  # fmt: skip
 
 
 _FLOAT_NAMES = {16: ("f16", "bf16"), 32: ("f32",), 64: ("f64",)}
@@ -504,12 +515,12 @@ def _edge(bits: int, shift: int = 0) -> Node:
 
 
 @cache
-def of_registers(bits: int) -> Mapping[V, Fill]:
+def of_registers(bits: int) -> _OfClasses:
     """Return what fills registers that scalar code reads: edges of their types, else any bits."""
     each = range(0, bits, 16)
     halves = [_edge(16, place) << place for place in each]
     ends = ((NOISE & int("01" * (bits // 8), 16)) * 0xFF, _edge(bits))
-    return {
+    return of_classes({
         V.EXTREME: Fill(ends[0]),
         **dict.fromkeys((V.ENDS, V.SPECIAL), Fill(ends[1])),
         **dict.fromkeys((V.PAYLOADS, V.TIES), Fill(reduce(or_, halves))),
@@ -527,4 +538,4 @@ def of_registers(bits: int) -> Mapping[V, Fill]:
         **dict.fromkeys(
             (V.CODED, V.NORMAL), Fill(narrow(POSITION * 0x9E37 + draw(0)))
         ),
-    }  # fmt: skip
+    })  # fmt: skip

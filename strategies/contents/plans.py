@@ -39,9 +39,10 @@ from strategies.contents.fills import (
     OF_ROWS,
     ValueClass,
     fills_of,
+    of_classes,
     of_registers,
     of_scales,
-    word,
+    of_word,
 )
 from strategies.contents.float_fills import FillOperand
 
@@ -99,16 +100,18 @@ def readings_of(program: Program) -> Readings:
         registers = () if step.writes is None else step.writes.registers
         for register in registers:
             lanes.pop(register, None)
-        for vector in [one for one in fragments if not set(registers).isdisjoint(one)]:
-            del fragments[vector]
+        for vector in [*fragments]:
+            if not set(registers).isdisjoint(vector):
+                del fragments[vector]
         return registers
 
     def keep(step: Step, provenance: Provenance | None) -> None:
         """Keep where the bytes of the registers that a step writes come from, (32, bytes)."""
         registers = forget(step)
         if provenance is not None:
-            parts = np.split(provenance, len(registers), axis=1)
-            lanes.update(zip(registers, parts, strict=True))
+            size = provenance.shape[1] // len(registers)
+            for index, register in enumerate(registers):
+                lanes[register] = provenance[:, index * size : (index + 1) * size]
 
     def held(use: Use) -> Provenance | None:
         """Return where the bytes of registers come from, (32, bytes); None if that is unknown."""
@@ -294,9 +297,9 @@ class Window:
     def pitch(self) -> int | None:
         """Bytes between lines, if lines are whole, apart and at one distance, else None."""
         places, width = self.places, self.places.shape[1]
-        if (np.diff(places, axis=1) != 1).any():
+        if (places[:, 1:] - places[:, :-1] != 1).any():
             return None
-        steps = np.diff(places[:, 0])
+        steps = places[1:, 0] - places[:-1, 0]
         pitch = int(steps[0]) if steps.size else width
         return pitch if pitch >= width and (steps == pitch).all() else None
 
@@ -408,17 +411,15 @@ def plan_of(program: Program) -> FillPlan:
     places = np.cumsum(np.repeat(is_read, BLOCK)) - 1
     fillings = list[Filling]()
 
-    def fill(bits: int, bytes_: Any, fills: Mapping[ValueClass, Fill] | Fill) -> None:
-        known = dict.fromkeys(ValueClass, fills) if isinstance(fills, Fill) else fills
-        made = {class_: (known.get(class_, Fill()),) for class_ in ValueClass}
-        fillings.append(Filling(Window(bits, places[bytes_].reshape(1, -1)), made))
+    def fill(bits: int, bytes_: Any, fills: Mapping[ValueClass, tuple[Fill]]) -> None:
+        fillings.append(Filling(Window(bits, places[bytes_].reshape(1, -1)), fills))
 
     if rows.size:
         fill(8, rows, OF_ROWS)
     for bits, bytes_ in registers:
         fill(bits, bytes_, of_registers(bits))
     for number, (start, mask) in enumerate(dict.fromkeys(found.words)):
-        fill(32, slice(start, start + 4), word(number, mask))
+        fill(32, slice(start, start + 4), of_word(number % 16, mask))
     fillings += _matrices(found, places)
     for name, bytes_ in found.scales:
         if bytes_.size:
@@ -426,7 +427,7 @@ def plan_of(program: Program) -> FillPlan:
     # Metadata that several products read are such as that allows which allows fewest.
     for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0])):
         if bytes_.size:
-            fill(8, bytes_, Fill(pattern(metadata_bytes(pairs).tolist(), wide(NOISE))))
+            fill(8, bytes_, _of_metadata(pairs))
     every = [filling.window.places.ravel() for filling in fillings]
     covered = np.bincount(np.concatenate([*every, np.zeros(0, np.int64)]))
     if rows.size and (covered[every[0]] > 1).all():
@@ -460,6 +461,11 @@ def _registers(found: Readings, image_bytes: int) -> list[tuple[int, NDArray[np.
 
 
 @cache
+def _of_metadata(chunks: tuple[int, ...]) -> Mapping[ValueClass, tuple[Fill]]:
+    return of_classes(Fill(pattern(metadata_bytes(chunks).tolist(), wide(NOISE))))
+
+
+@cache
 def metadata_bytes(chunks: tuple[int, ...]) -> NDArray[np.uint8]:
     """Return a byte of metadata of such chunks of 4 bits for each byte, uint8 (256,)."""
     half = np.resize(np.array(chunks, np.uint8), 16)
@@ -474,7 +480,6 @@ def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
 def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
     filled: dict[tuple[object, ...], Filling] = {}
-
     keys: dict[int, tuple[object, ...]] = {}
 
     def key(source: ValueSource) -> tuple[object, ...]:
