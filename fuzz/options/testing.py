@@ -68,8 +68,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     trust: bool = shared("trust", "With --resume: allow the commands that the campaign names.")
     workers: int | None = shared(
         "workers",
-        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core; on "
-        "a GPU with 2 GiB for each of them, three for two cores]",
+        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core]",
     )
     devices: tuple[int, ...] = shared("devices")
     fleet: str | None = option(
