@@ -10,16 +10,33 @@ per multiplication, too. Prints one JSON object. Usage:
         [--only PATTERN] [--images N] [--fault NAME]
 
 With --fault the rate is that of a campaign that meets the fault.
+
+    python benchmarks/campaign_speed.py --rounds N [--images N] [--ptxas PATH]
+
+prints milliseconds of process time a program, by stage, of what a worker of a default campaign on
+an H200 does with N rounds beside the GPU, whose results are what the oracle expects. With --ptxas
+modules are compiled at -O3 besides, in processes that begin anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
+import os
+import resource
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corpus import create_corpus
 from corpus.known import Known
@@ -27,17 +44,35 @@ from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
+from fuzz.checks import rounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Stage
-from fuzz.runner import RunnerChoice, visible_devices
-from oracle.execution.execution import execute
+from fuzz.checks.protocol import RoundJob, Stage
+from fuzz.runner import OpenRunner, RunnerChoice, visible_devices
+from oracle.execution.execution import Expectation, execute
 from oracle.isa.targets import Module
+from oracle.program.program import Program
+from runners.allocation import keep_memory
+from runners.cuda.compilation import DriverCompiler, PtxasCompiler
+from runners.kernels import KernelModule
+from runners.processes import ONE_THREAD
+from runners.protocol import (
+    Capabilities,
+    ClosedAtTheEnd,
+    Collected,
+    Compiled,
+    Failure,
+    Images,
+    Pending,
+    Ran,
+)
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
 from strategies.programs import programs
-from strategies.rounds import selected_forms
+from strategies.rounds import ProgramCoverage, selected_forms
 
+WARM, FIRST = 8, 60
+"""Rounds that are not counted, and the first that is: from 48 on rounds are as all later ones."""
 FORM = "*.row.row.m16n16k16.f32.f32"
 ALONE = 4096
 """Images of a batch of which the oracle and the filling are measured alone."""
@@ -90,6 +125,114 @@ def alone(target: str, version: str, only: str) -> dict[str, float]:
     return {"filling": ALONE / (filled - start), "oracle": ALONE / (done - filled)}
 
 
+class StageMeter:
+    """Process time by stage; what `apart` does counts nowhere."""
+
+    interrupted = False
+
+    def __init__(self) -> None:
+        self.spent = dict.fromkeys(Stage, 0.0)
+        self._stage, self._since = Stage.WAIT, time.process_time()
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Take note of a stage."""
+        now = time.process_time()
+        self.spent[self._stage] += now - self._since
+        self._stage, self._since = stage, now
+
+    def apart(self, work: Callable[[], Any]) -> Any:
+        """Return what somebody else's work returns."""
+        self.enter(self._stage)
+        made = work()
+        self._since = time.process_time()
+        return made
+
+    def count(self, cases: int) -> None:
+        """Cases are counted by the report."""
+
+    def beat(self) -> None:
+        """Nobody waits."""
+
+
+class Echo(ClosedAtTheEnd):
+    """In place of an H200: all images come out as the oracle has said a moment before."""
+
+    def __init__(self, meter: StageMeter, ptxas: Path | None) -> None:
+        self._meter, self._driver = meter, DriverCompiler()
+        self._ptxas = None if ptxas is None else PtxasCompiler(ptxas)
+        self.sent: list[tuple[Images, Images]] = []  # in this round, with what came of them
+
+    def capabilities(self) -> Capabilities:
+        """Say what an H200 runs, of what is drawn."""
+        targets = frozenset({"sm_90", "sm_90a"})
+        return Capabilities(name="cuda", targets=targets, description="an H200 that is not there")
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Do what a worker does of it, and have it compiled if there is an assembler."""
+        own = replace(self._driver.compile(module, module.target), release="13.0")
+        if self._ptxas is not None:
+            ptxas = self._ptxas
+            self._meter.apart(lambda: ptxas.compile(module, module.target))
+        return own
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Take images; what the oracle says of them is put in their places."""
+        after = self._meter.apart(lambda: np.empty_like(images))
+        self.sent.append((images, after))
+        sms = np.zeros(len(images), np.uint32)
+        return Collected(outcome=Ran(images=after, sms=sms, seconds=0.0))
+
+    def expect(self, program: Program, images: Images, *, target: str) -> Expectation:
+        """Do what `execute` does, and take over what it says."""
+        said = execute(program, images, target=target)
+        self._meter.apart(lambda: self._put(images, said.images))
+        return said
+
+    def _put(self, images: Images, expected: NDArray[np.uint8]) -> None:
+        for sent, after in self.sent:
+            if np.shares_memory(sent, images):
+                first = (images.ctypes.data - sent.ctypes.data) // sent.shape[1]
+                after[first : first + len(images)] = expected
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def by_stage(count: int, images: int | None, ptxas: Path | None) -> dict[str, Any]:
+    """Return milliseconds of process time a program of a worker that does so many rounds."""
+    keep_memory()
+    meter = StageMeter()
+    choice = RunnerChoice(name="cuda")
+    runner = Echo(meter, ptxas)
+    ready = OpenRunner(
+        choice=choice, runner=runner, target="sm_90", ptx_version="9.0", version="", device="H200",
+        uuid="none", cuda="13.0", groups="sm_90a", release="13.0",
+    )  # fmt: skip
+    check = Programs(choice=choice, seed=424242, images=images)
+    with ExitStack() as stack, patch.object(rounds, "execute", runner.expect):
+        opened = check.on_runner(ready, meter, stack)
+        plan, known = check.plan(opened.facts), ProgramCoverage()
+        gc.freeze()
+        for number in range(FIRST - WARM, FIRST + count):
+            if number <= FIRST:
+                meter.spent, programs, cases = dict.fromkeys(Stage, 0.0), 0, 0
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            runner.sent.clear()
+            report = opened.round(RoundJob(number=number, plan=plan.round(number, known)))
+            assert report.complete, "a round did not come to its end"
+            assert not report.suspects, "the oracle contradicts itself"
+            programs += report.counts["programs", "compiled"]
+            cases += report.compared
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    each = 1000 / programs
+    spent = {stage.value: round(each * seconds, 3) for stage, seconds in meter.spent.items()}
+    del spent[Stage.WAIT]
+    assembling = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"programs": programs, "cases": cases, "milliseconds": spent,
+            "all": round(sum(spent.values()), 2),
+            "ptxas": round(each * assembling, 2)}  # fmt: skip
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -100,7 +243,14 @@ def main() -> None:
     parser.add_argument("--only", default=FORM)
     parser.add_argument("--images", type=int)
     parser.add_argument("--fault", action="append", default=[], help="plant it; again for others")
+    parser.add_argument("--rounds", type=int, help="of a GPU's worker, without the GPU")
+    parser.add_argument("--ptxas", type=Path)
     options = parser.parse_args()
+    if options.rounds:
+        if any(os.environ.get(name) != one for name, one in ONE_THREAD.items()):
+            parser.error(f"--rounds needs {' '.join(f'{k}={v}' for k, v in ONE_THREAD.items())}")
+        print(json.dumps(by_stage(options.rounds, options.images, options.ptxas)))
+        return
     check = Programs(
         choice=RunnerChoice(name=options.runner, faults=tuple(options.fault)),
         seed=1,
