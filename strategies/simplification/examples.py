@@ -118,7 +118,7 @@ class Example:
     @property
     def key(self) -> tuple[Program, bytes]:
         """What tells this example from every other."""
-        return self.program, blake2b(self.image).digest()
+        return self.program, blake2b(self.image.tobytes()).digest()
 
     def with_image(self, image: Image) -> Example:
         """Return the same program on another image."""
