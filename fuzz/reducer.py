@@ -181,10 +181,12 @@ class Reducer:
         self._declare_less()
         self._drop_functions()
         self._drop_parts()
-        place = 0
-        while place < len(self._pieces):
-            # What something became may be simpler still.
-            place += not any(map(self._try, self._rewritten(place)))
+        # What makes lines fewer comes first: the time may be over before all of them are simpler.
+        for rewritten in (self._folded, self._rewritten):
+            place = 0
+            while place < len(self._pieces):
+                # What something became may be simpler still.
+                place += not any(map(self._try, rewritten(place)))
         self._declare_less()
 
     def _takes(self, text: str) -> bool:
@@ -260,10 +262,10 @@ class Reducer:
                 return
             size = (size + 1) // 2
 
-    def _rewritten(self, place: int) -> Iterator[Sequence[Piece]]:
-        """Yield pieces of which the instruction at a place is gone or simpler."""
+    def _folded(self, place: int) -> Iterator[Sequence[Piece]]:
+        """Yield pieces without the instruction at a place, if it is a copy or a sum."""
         words, free = self._pieces[place]
-        if not free or not _INSTRUCTION.fullmatch(words):
+        if not free:
             return
         # A move, or a sum for addresses, goes: what it is stands wherever it is named.
         for copies, front, behind in ((_MOVE, "", ""), (_SUM, r"(?<=\[)", "+")):
@@ -274,6 +276,13 @@ class Reducer:
                     (one if one.startswith(".reg") else named.sub(meant, one), its)
                     for one, its in self._with(place, place + 1)
                 ]
+
+    def _rewritten(self, place: int) -> Iterator[Sequence[Piece]]:
+        """Yield pieces of which the instruction at a place is gone or simpler."""
+        words, free = self._pieces[place]
+        if not free or not _INSTRUCTION.fullmatch(words):
+            return
+        yield from self._folded(place)
         if (jump := _JUMP.fullmatch(words)) and jump["when"]:
             yield from self._guarded(place, jump)
         for simpler in self._simpler(words):

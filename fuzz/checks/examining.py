@@ -185,7 +185,7 @@ class Examiner:
         if job.seconds is None:
             found, status = self._confirmed(entry, subject, job), ShrinkStatus.RAW
         else:
-            for_kernel = min(KERNEL_SECONDS, job.seconds / 3)
+            for_kernel = min(KERNEL_SECONDS, job.seconds / 2)
             found, status = self._shrunk(entry, subject, job, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)

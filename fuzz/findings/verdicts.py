@@ -49,8 +49,9 @@ _HANG_REPLAYS = 1
 _LAUNCHES = 10
 """Launches over which runs are spread, at least: a compiler that is asked anew may err, too."""
 _AT_ONCE = 4096  # most runs of one launch, in which each has a warp or a grid of its own
-KERNEL_SECONDS = 10.0
-"""Time for the text of one kernel: 20 lines take 100 tries of 20 ms to 50 ms (2026-11-28)."""
+KERNEL_SECONDS = 15.0
+"""Time for the text of one kernel: 20 lines take 100 tries of 20 ms to 50 ms (2026-11-28), 140 of a
+warpgroup become 60 in 350 tries and 6 s (2026-11-29)."""
 NO_PROGRAM = Program(buffers=(Buffer(name="image", space="global", size=16),), steps=())
 """Stands for the program of a kernel that a person wrote."""
 
