@@ -273,11 +273,11 @@ def smallest_kernel(
         return module.ptx
     kernel = module.kernels[0]
     assert kernel.launch is not None
-    # Two blocks, where there are more; what the second writes is not there before.
+    # Two blocks, where there are more; what they write is not there before.
     count, size = min(subject.copies, 2), kernel.image_bytes
     ((_, launch),) = launches_of(kernel.launch, count, size, count)
     images = np.repeat(subject.image[None], count, axis=0)
-    images[1:, _only_written(subject.program)] ^= 0xFF
+    images[:, _only_written(subject.program)] ^= 0xFF if count > 1 else 0
     after = execute(subject.program, images, target=seen.compiled.oracle_target).images
     # "sm_90" of "sm_90@13.0"
     target = seen.compiled.architecture
