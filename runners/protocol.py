@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.kernels import Kernel, KernelModule, ScreeningKernel
+from runners.variants import PLAIN, Variant
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -73,10 +74,10 @@ class Failure:
         return f"{self}: {said}" if said else f"{self}"
 
 
-def refused(message: str, said: str) -> Failure:
+def refused(message: str, said: str, ptx: str = "", variant: Variant = PLAIN) -> Failure:
     """Return that a compiler refuses a module, and what it said.
 
-    It is unsupported where the PTX is newer than it reads.
+    It is unsupported where the PTX is newer than it reads, or needs more registers than there are.
     """
     newer, trouble = _NEWER.search(said), Trouble.COMPILE_FAILURE
     if newer is not None:
@@ -85,6 +86,9 @@ def refused(message: str, said: str) -> Failure:
             f": it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
             "have a newer ptxas assemble it (--assembler), or an older compiler write it"
         )
+    elif variant.asks_too_much(said, ptx):
+        trouble = Trouble.UNSUPPORTED
+        message += ", which needs more registers than a thread may have"
     return Failure(trouble=trouble, message=message, detail=said)
 
 

@@ -93,8 +93,12 @@ class SimulatedRunner(ClosedAtTheEnd):
             compiled = self._read(module, "the simulated device's reader of PTX", b"")
         else:
             compiled = self.compile_with(self.compiler, module)
-        loaded = compiled if isinstance(compiled, Failure) else self._load(compiled)
-        return loaded if isinstance(loaded, Failure) else compiled
+        return compiled if isinstance(compiled, Failure) else self.load(compiled).collect()
+
+    def load(self, compiled: Compiled) -> Collected[Compiled | Failure]:
+        """Parse and check a module that is compiled."""
+        loaded = self._load(compiled)
+        return Collected(outcome=loaded if isinstance(loaded, Failure) else compiled)
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Run a batch; raises UsageError as the protocol says."""

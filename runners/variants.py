@@ -27,9 +27,11 @@ SETTINGS = {
 _NO_OPTIONS = ("maxnreg", "target", "process")  # those that are no options of that name
 _ENTRY = re.compile(r"(\.entry\s+)([\w$]+)(\s*\([^)]*\))?")
 _TOO_FEW = "register target"
-"""In "Compile the program with a higher register target" (ptxas 12.0 and 12.4), "Try to compile
-with register target of 26 or higher" (12.6 to 13.5), and "cannot be compiled with specified
-register target constraints" (12.0 to 13.5, 2026-11)."""
+"""In "Compile the program with a higher register target" (ptxas 12.0 and 12.4; C7600 of 12.8 to
+13.5 and of the driver 580.159.04), "Try to compile with register target of 26 or higher" (12.6 to
+13.5), and "cannot be compiled with specified register target constraints" (12.0 to 13.5, 2026-11).
+"""
+_FEW = re.compile(r"\.maxnreg\b|\bwgmma\.")
 _LAST = ("process", "last")
 _ONE = rf"(?:{'|'.join(SETTINGS)})=[\w.]+"
 _NAMED = re.compile(rf"(.*?)((?:\+{_ONE})*)", re.DOTALL)
@@ -61,10 +63,14 @@ class Variant:
         """Options of ptxas, but for the architecture."""
         return [f"--{name}={value}" for name, value in self.settings if name not in _NO_OPTIONS]
 
-    def asks_too_much(self, said: str) -> bool:
-        """Whether what ptxas says is that the limit of registers cannot be kept."""
+    def asks_too_much(self, said: str, ptx: str) -> bool:
+        """Whether what a compiler says of PTX is that there are too few registers for it.
+
+        That is no fault of a compiler where they are limited, or cannot be spilled: those of D and
+        A, while a multiplication of a warpgroup is in flight. It is one in all other code.
+        """
         limited = {"maxrregcount", "maxnreg"} & dict(self.settings).keys()
-        return bool(limited) and _TOO_FEW in said
+        return _TOO_FEW in said and (bool(limited) or _FEW.search(ptx) is not None)
 
     def files(self, name: str, ptx: str) -> dict[str, str]:
         """Return the files that one process is given for that of a module, which is the last."""

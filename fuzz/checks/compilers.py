@@ -172,12 +172,12 @@ class MatrixRounds(Rounds):
             self._refused(built, failed, batch)
 
     def _not_said(self, batch: Batch, built: Built) -> list[Member]:
-        """Count and keep what front ends did not compile; return the assemblers that did not."""
+        """Count and keep what others than assemblers did not compile; return those that did not."""
         rest, failed, refused = [], dict[tuple[Kind, str], _Seen](), failed_in(built)
         for member, failure in refused.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
-            elif member.toolchain.writes_ptx:
+            elif member.assembler is None:
                 seen = _Seen(
                     batch=batch, images=expand(batch.recipe, batch.program, 1), failure=failure
                 )

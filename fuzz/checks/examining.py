@@ -298,15 +298,19 @@ class Examiner:
     def _now(self, matrix: BuildMatrix, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
         (built,) = matrix.build(subject.module, beat=self._heartbeat.beat)
-        found = dict.fromkeys(failed_in(built), Kind.COMPILE_FAILURE.value)
+        found = {
+            member: Kind.COMPILE_FAILURE.value
+            for member, failure in failed_in(built).items()
+            if failure.trouble is not Trouble.UNSUPPORTED
+        }
         for variant in matrix.variants(built, subject.module.kernels[0].entry):
             runner = MemberRunner(matrix.device, variant.members[0])
             one = attempt(BeatingRunner(runner, self._heartbeat.beat), subject)
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         matrix.forget()
-        # All others that can be wrong about it do not read its module.
-        return {member: found[member] for member in matrix.readers(subject.module.header)}
+        # All others that can be wrong about it do not read its module, or have no registers for it.
+        return {member: found[member] for member in matrix.members if member in found}
 
     # Replays
 

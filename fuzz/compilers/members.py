@@ -62,6 +62,11 @@ class Device(protocol.Runner, Protocol):
     ) -> protocol.Compiled | protocol.Failure:
         """Compile a module without loading it; several threads may do so."""
 
+    def load(
+        self, compiled: protocol.Compiled
+    ) -> protocol.Later[protocol.Compiled | protocol.Failure]:
+        """Begin to load a module; what the driver compiles, it compiles then."""
+
     def architecture(self, target: str) -> str | protocol.Failure:
         """Return the architecture for which modules of a target are compiled."""
 
@@ -414,15 +419,32 @@ class BuildMatrix:
         compile_with, started = self.device.compile_with, []
         for module in modules:
             who = self.readers(module.header) if members is None else members
-            futures = {one: self._pool.submit(compile_with, one.compiler, module) for one in who}
-            started.append((module, futures))
-        every = [future for _, futures in started for future in futures.values()]
+            drivers = [one for one in who if one.toolchain == DRIVER]
+            # Beside the others; one that it refuses would take all kernels of the module along.
+            loads = {one: self._begun(one, module) for one in drivers}
+            futures = {
+                one: self._pool.submit(compile_with, one.compiler, module)
+                for one in who
+                if one not in loads
+            }
+            started.append((module, futures, loads))
+        every = [future for _, futures, _ in started for future in futures.values()]
         while wait_for(every, timeout=1.0).not_done:
             beat()
-        return [
-            Built(module=module, made={one: future.result() for one, future in futures.items()})
-            for module, futures in started
-        ]
+        built = []
+        for module, futures, loads in started:
+            made = {one: future.result() for one, future in futures.items()}
+            made |= {one: load.collect() for one, load in loads.items()}
+            built.append(Built(module=module, made=made))
+        return built
+
+    def _begun(
+        self, member: Member, module: KernelModule
+    ) -> protocol.Later[protocol.Compiled | protocol.Failure]:
+        made = self.device.compile_with(member.compiler, module)
+        if isinstance(made, protocol.Failure):
+            return protocol.Collected(outcome=made)
+        return self.device.load(made)
 
     def variants(self, built: Built, entry: str) -> Sequence[BuiltVariant]:
         """Return the distinct binaries of a kernel: identical machine code is run once."""

@@ -162,7 +162,7 @@ class ModuleProbe:
             raise InfrastructureError(f"finding {self._finding.id}: {text.message}")
         verdicts = [judge_module(one, text, target=target, level=level) for one, level in askers]
         for (assembler, _), verdict in zip(askers, verdicts, strict=True):
-            if assembler.variant.asks_too_much("\n".join(verdict.messages)):
+            if assembler.variant.asks_too_much("\n".join(verdict.messages), text):
                 raise CannotBeAskedError(f"{assembler.named}: {verdict.messages[0]}")
         seen, was = [verdict.outcome for verdict in verdicts], self._finding.kind
         expected = self._expected(target, version)

@@ -15,7 +15,7 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
-from runners.protocol import Compiled, Failure, Trouble, refused
+from runners.protocol import Compiled, Failure, refused
 from runners.ptx_text import is_cubin, is_ptx
 from runners.variants import PLAIN, Variant
 
@@ -215,7 +215,4 @@ class PtxasCompiler:
                 f"{self.path} reported success and wrote no machine code; it may be no ptxas, "
                 "so name another assembler"
             )
-        if self.variant.asks_too_much(said):
-            text += f", which needs more registers than {self.variant} gives it"
-            return Failure(trouble=Trouble.UNSUPPORTED, message=text, detail=said)
-        return refused(text, said)
+        return refused(text, said, module.ptx, self.variant)

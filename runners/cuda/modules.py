@@ -111,7 +111,8 @@ class Modules:
         try:
             self.load(key, code, level)
         except LoadError as error:
-            return refused("the driver refuses the module", str(error))
+            text = code.decode(errors="replace")
+            return refused("the driver refuses the module", str(error), text)
         return None
 
     def load(self, key: str, code: bytes, level: int | None) -> None:

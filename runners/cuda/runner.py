@@ -22,6 +22,7 @@ from runners.protocol import (
     Compiled,
     Failure,
     Images,
+    Later,
     Pending,
     Ran,
     Trouble,
@@ -141,13 +142,17 @@ class CudaRunner(ClosedAtTheEnd):
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Failure):
             return compiled
-        return self._supervisor.load(compiled).collect()
+        return self.load(compiled).collect()
+
+    def load(self, compiled: Compiled) -> Later[Compiled | Failure]:
+        """Begin to load a module, unless it is loaded; the driver compiles PTX then."""
+        return self._supervisor.load(compiled)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
         """Begin to compile a module for the device; the first launch reports the result."""
         compiled = self.compile_with(self.compiler, module)
         if isinstance(compiled, Compiled):
-            self._supervisor.load(compiled)
+            self.load(compiled)
         return compiled
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:

@@ -16,7 +16,7 @@ from runners.assemblers.disassembly import kernel_digests
 from runners.compilers import discover_assemblers, select
 from runners.cuda.compilation import PtxasCompiler
 from runners.kernels import Kernel, KernelModule
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Trouble, refused
 from runners.variants import NONE, PLAIN, SETTINGS, Variant, parse_variant, split_variant
 
 VALUES = st.from_regex(r"[A-Za-z0-9_.]{1,8}", fullmatch=True)
@@ -156,7 +156,7 @@ def test_what_cannot_be_done_with_so_few_registers_is_no_failure(limit: str) -> 
 
 
 @pytest.mark.parametrize("variant", list(map(parse_variant, ("maxnreg=24", "target=sm_90a"))))
-def test_only_a_limit_that_was_asked_for_excuses_a_compiler(variant: Variant) -> None:
+def test_only_a_limit_or_a_warpgroup_excuses_a_compiler(variant: Variant) -> None:
     for said in (
         "ptxas fatal   : (C7600) Register allocation failed with register count of '24'. Compile "
         "the program with a higher register target",
@@ -164,8 +164,12 @@ def test_only_a_limit_that_was_asked_for_excuses_a_compiler(variant: Variant) ->
         "Try to compile with register target of 26 or higher.",
         "cannot be compiled with specified register target constraints",
     ):
-        assert variant.asks_too_much(said) is (variant == parse_variant("maxnreg=24"))
-    assert not variant.asks_too_much("ptxas error   : Feature 'mma' not supported")
+        assert variant.asks_too_much(said, KERNEL) is (variant == parse_variant("maxnreg=24"))
+        for few in (KERNEL.replace("{", ".maxnreg 24 {"), f"{KERNEL} wgmma.mma_async.sync"):
+            assert variant.asks_too_much(said, few)
+            assert refused("the compiler refuses it", said, few).trouble is Trouble.UNSUPPORTED
+        assert refused("the compiler refuses it", said, KERNEL).trouble is Trouble.COMPILE_FAILURE
+    assert not variant.asks_too_much("ptxas error   : Feature 'mma' not supported", "wgmma.fence")
 
 
 def test_options_stand_behind_the_compilers_that_have_them(tmp_path: Path) -> None:

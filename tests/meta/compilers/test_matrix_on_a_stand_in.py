@@ -12,7 +12,7 @@ from matrix_rounds import IMAGES, report_of
 from corpus import Kind
 from fuzz.compilers.members import Member
 from runners.cuda.runner import CudaRunner
-from runners.protocol import Compiled, Failure, Images, Ran
+from runners.protocol import Collected, Compiled, Failure, Images, Ran, refused
 from runners.simulated_runner import SimulatedRunner
 from runners.toolchains import DRIVER
 
@@ -88,3 +88,41 @@ def test_what_comes_out_otherwise_in_the_same_launch_is_flaky(wrong: Any, kinds:
     for one in report.suspects.values():
         assert one.case is not None
         assert one.files["expected.npy"] != one.files["actual.npy"]
+
+
+class Refusing(SimulatedRunner):
+    """Refuses, as a driver that loads PTX, each module with the second program that it gets."""
+
+    said, guilty = "", None
+
+    def load(self, compiled: Compiled) -> Collected[Compiled | Failure]:
+        failure = self.refusal(compiled)
+        return super().load(compiled) if failure is None else Collected(outcome=failure)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        return self.refusal(compiled) or super().run(compiled, images, entry=entry)
+
+    def refusal(self, compiled: Compiled) -> Failure | None:
+        programs = compiled.module.programs
+        self.guilty = self.guilty or programs["r0_kernel_1"]
+        bound = f"{compiled.module.ptx}\n// .maxnreg 80"
+        guilty = self.guilty in programs.values()
+        return refused("the driver refuses it", self.said, bound) if guilty else None
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [("a higher register target", set()), ("Internal error", {Kind.COMPILE_FAILURE})],
+)
+def test_a_program_that_the_driver_refuses_takes_no_others_along(
+    said: str, kinds: set[Kind]
+) -> None:
+    with Refusing() as runner:
+        runner.said = said
+        report = report_of(runner, DRIVERS[:1], name="sim")
+    assert report.compared > 2 * IMAGES
+    assert bool(report.failed) is not bool(report.unasked)
+    assert bool(report.failed) is bool(kinds)
+    assert {one.case and one.case.kind for one in report.suspects.values()} == kinds
+    assert report.counts["unsupported",] == (not kinds)
+    assert report.counts["uncompiled",] == len(kinds)
