@@ -27,6 +27,7 @@ from oracle.isa.forms import Form
 from oracle.isa.legality import Explanation, Rule
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
 from oracle.program.lane_code import Assign, LaneCode, every, row_of
+from oracle.program.operands import Register
 from oracle.program.program import Program
 from oracle.program.steps import accesses_rows, is_lane_code, is_producer
 from runners.protocol import Failure, Images
@@ -151,7 +152,8 @@ def look_of(
     if (first := next(written, None)) is not None:
         (stored,) = first.event.step.reads
         code = getattr(maker_of(traced, first.event, stored.name), "step", None)
-        scalar = _last_writers(code)[first.column] if is_lane_code(code) else ""
+        wrong = stored.registers[first.column] if is_lane_code(code) else None
+        scalar = "" if wrong is None else _last_writers(code).get(wrong, "")
         producers = (producer_of(traced, one) for one in chain([first], written))
         made = (one.step.form for one in producers if one and is_producer(one.step))
         form = next(made, None) or form
@@ -172,15 +174,17 @@ _OUTSIDE = "writes outside of its result"
 
 
 @cache
-def _last_writers(step: LaneCode) -> tuple[str, ...]:
-    """Return for each result of code the instruction that wrote it last in the text."""
+def _last_writers(step: LaneCode) -> Mapping[Register, str]:
+    """Return for each register that code gives the instruction that wrote it last in the text."""
     writers = {
         name: row_of(one).family
         for one in every(step.code)
         if isinstance(one, Assign)
         for name in one.destinations
     }
-    return tuple(writers.get(name, "") for name in step.results)
+    assert step.writes is not None
+    given = zip(step.writes.registers, step.results, strict=True)
+    return {register: writers.get(name, "") for register, name in given}
 
 
 def unit_name(form: Form | None) -> str:

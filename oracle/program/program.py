@@ -8,7 +8,7 @@ A batch of images is uint8 (count, image_bytes), one warp, or warpgroup, a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -89,7 +89,7 @@ class Program:
 
     def __getstate__(self) -> dict[str, Any]:
         # Hashes of text are others in another process.
-        return {"buffers": self.buffers, "steps": self.steps, "warps": self.warps}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""

@@ -24,12 +24,14 @@ from fuzz.kinds import sentence
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.legality import explain
-from oracle.isa.lookup import FORMS, LOAD_FORMS, mma_form
+from oracle.isa.lookup import FORMS, LOAD_FORMS, form_of, mma_form
+from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.program import Program
 from oracle.program.steps import accesses_matrix
 from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.instructions import canonical
+from strategies.programs.warpgroups import plain_multiplication
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:
@@ -50,6 +52,30 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
             program, image[None], actual[None], expected=expected[None], target="sm_90", form=half()
         )
         assert ("8-bit integers" in name) == (form == other)
+
+
+def test_code_that_writes_the_last_of_more_registers_is_what_made_those() -> None:
+    """A D of a warpgroup has up to 128 registers, of which code may set two."""
+    form = form_of("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16")
+    whole = plain_multiplication(form)
+    code = LaneCode(
+        destination="c.6 c.7", results=("r8", "r9"), code=(
+            Assign(opcode="popc.b32", destinations=("r8",), sources=("lane",)),
+            Assign(opcode="clz.b32", destinations=("r9",), sources=("lane",)),
+        ),
+    )  # fmt: skip
+    program = replace(whole, steps=(*whole.steps[:-1], code, whole.steps[-1]))
+    image = np.zeros((1, program.image_bytes), np.uint8)
+    expected = execute(program, image, target="sm_90a").images
+    for register, told in (
+        (0, "wgmma.mma_async of f16 behind scalar code"),
+        (6, "ends in popc"),
+        (7, "ends in clz"),
+    ):
+        actual = expected.copy()
+        actual[0, program.offset("d") + 4 * register] ^= 1
+        name, _ = look_of(program, image, actual, expected=expected, target="sm_90a", form=form)
+        assert name.endswith(told)
 
 
 def _renamed(buffer, names):
