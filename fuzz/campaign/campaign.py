@@ -25,9 +25,10 @@ from fuzz.campaign.status import (
     summary,
     untested_words,
 )
-from fuzz.campaign.store import MOST, Budget, CampaignStore, State, Triage, limit_reached
+from fuzz.campaign.store import GRACE, MOST, Budget, CampaignStore, State, Triage
 from fuzz.checks import protocol
 from fuzz.findings.families import finding_groups, group_counts
+from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from strategies.rounds import LONGEST_EPOCH, Reached, epoch_known
 
@@ -38,7 +39,6 @@ _STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a we
 _INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU may take 10 s
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
-_GRACE = 5.0  # after the time of a campaign with `--time` is over, for making findings smaller
 _REPLAYS = 8.0  # the same, for replays: they took up to 20 s more (H200, 2026-11-29)
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
@@ -67,6 +67,20 @@ def check_options(before: protocol.Options, now: protocol.Options) -> None:
             f"the campaign was begun with {listed}; resume it with the same options, or give "
             "--new in place of --resume to begin another"
         )
+
+
+def limit_reached(
+    budget: Budget, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0
+) -> str:
+    """Return which limit is reached, in words; empty if none is."""
+    limits = budget.seconds, budget.cases, budget.findings, budget.quiet
+    pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
+    reached = [limit is not None and spent >= limit for limit, spent in pairs]
+    if reached[0] or reached[1]:
+        return "budget spent"
+    if reached[2]:
+        return f"{counted(found, 'family', 'families')} found"
+    return f"nothing new for {budget.quiet:g} s" if reached[3] else ""
 
 
 class Campaign:
@@ -205,7 +219,7 @@ class Campaign:
         """The seconds that making a finding smaller may take."""
         if self.budget.seconds is None:
             return SHRINK_SECONDS
-        end = self._started + self.budget.seconds + _GRACE
+        end = self._started + self.budget.seconds + GRACE
         return min(SHRINK_SECONDS, max(0.0, end - time.monotonic()))
 
     def _reason(self) -> str:
@@ -274,7 +288,7 @@ class Campaign:
         if not (waiting := len(self.triage.waiting_for(ending=everybody))):
             return
         for _ in range(self.pool.places_for_examinations(waiting, everybody=everybody)):
-            job = self.triage.next_job(seconds, shrinking=seconds > 0, ending=everybody)
+            job = self.triage.next_job(seconds, ending=everybody)
             if job is None:
                 return
             self.pool.give(job)

@@ -21,11 +21,10 @@ from msgspec import Meta, Struct
 
 from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, ShrinkStatus, durable
 from corpus.durable import open_plain, read_plain
-from corpus.known import Known
+from corpus.known import Known, KnownRow
 from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.kinds import is_provisional
-from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
 from strategies.rounds import LONGEST_EPOCH
@@ -63,20 +62,6 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     findings: Count | None = None  # families that nobody has explained yet
     quiet: _Seconds | None = None
     """Seconds without anything new: a family, or something reached for the first time."""
-
-
-def limit_reached(
-    budget: Budget, seconds: float, cases: int, *, found: int = 0, quiet: float = 0.0
-) -> str:
-    """Return which limit is reached, in words; empty if none is."""
-    limits = budget.seconds, budget.cases, budget.findings, budget.quiet
-    pairs = zip(limits, (seconds, cases, found, quiet), strict=True)
-    reached = [limit is not None and spent >= limit for limit, spent in pairs]
-    if reached[0] or reached[1]:
-        return "budget spent"
-    if reached[2]:
-        return f"{counted(found, 'family', 'families')} found"
-    return f"nothing new for {budget.quiet:g} s" if reached[3] else ""
 
 
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -259,6 +244,7 @@ _NOTHING = ""  # key in place of a family's: the suspect did not differ when it 
 _WAITING_ALIKE = 32
 """Findings alike that wait at most: most are of one cause, 40 KiB each on the disk."""
 _EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
+GRACE = 5.0  # after the time of a campaign with `--time` is over, for making findings smaller
 
 
 class Triage:
@@ -275,6 +261,8 @@ class Triage:
         """By that key: rounds in which it came up, since the campaign was begun or resumed."""
         self.turned: dict[str, str] = {}  # from that key to the key of the family after shrinking
         self.members: dict[str, FamilyState] = {}  # the families by key, as they came up
+        self.by_name: list[FamilyState] = []
+        """Families announced as known by a row that names no finding: nobody has a small case."""
         self.passed: dict[str, int] = {}
         """Cases by the key of their family that were not stored, because many like them wait: the
         next case of the family is looked at again."""
@@ -397,7 +385,8 @@ class Triage:
     def waiting_for(self, *, ending: bool) -> list[FamilyState]:
         """Return what may be examined now: until the end, one alone of what was met before.
 
-        Most of that has a cause that is there already, and comes up again and again.
+        Most of that has a cause that is there already, and comes up again and again. If there is
+        nothing else to be given, one that is known by its name, with the longest instructions.
         """
         busy = {*self._examined.values()}
         free = [
@@ -411,17 +400,18 @@ class Triage:
             [one for one in free if self._met_before(one.bucket.key) is met]
             for met in (False, True)
         )
-        return [*new, *again[: not any(map(self._met_before, busy))]]
+        known = {key for key in busy if (one := self.members.get(key)) and one.finished}
+        now = [*new, *again[: not any(map(self._met_before, busy - known))]]
+        return now or sorted(self.by_name, key=lambda one: -len(one.case.text))[: not known]
 
-    def next_job(
-        self, seconds: float, *, shrinking: bool = True, ending: bool = False
-    ) -> Examination | None:
+    def next_job(self, seconds: float, *, ending: bool = False) -> Examination | None:
         """Return what is to be examined next: what looks new first, what has its name last.
 
         One of several hands makes findings smaller first, but at the end.
         """
-        busy = [one.confirmed for key in self._examined.values() if (one := self.members.get(key))]
-        first = shrinking and not ending and bool(busy) and not any(busy)
+        examined = filter(None, map(self.members.get, self._examined.values()))
+        busy = [one.confirmed for one in examined if not one.finished]
+        first = seconds > 0 and not ending and bool(busy) and not any(busy)
 
         def order(one: FamilyState) -> tuple[bool, ...]:
             met, smaller = self._met_before(one.bucket.key), one.confirmed
@@ -430,11 +420,14 @@ class Triage:
             return (smaller, named, met) if ending else while_rounds
 
         for member in sorted(self.waiting_for(ending=ending), key=order):
-            if member.saved is not None and (shrinking or not member.confirmed):
+            left = seconds - GRACE * member.finished
+            if member.saved is not None and (left > 0 or not member.confirmed):
+                if member.finished:
+                    self.by_name.remove(member)
                 self._examined[member.saved.id] = member.bucket.key
                 return Examination(
                     corpus=self.corpus.path, id=member.saved.id, bucket=member.bucket,
-                    seconds=seconds if member.confirmed else None,
+                    seconds=left if member.confirmed else None,
                     replayed=frozenset(one.bucket for one in self.confirmed) - {member.bucket},
                 )  # fmt: skip
         return None
@@ -455,6 +448,10 @@ class Triage:
         self._examined.pop(job.id, None)
 
     def _take_in(self, job: Examination, key: str, member: FamilyState, result: Found) -> None:
+        case = result.case
+        changed = case is None or result.bucket.key != key or not self.known.match(case)
+        if member.finished and changed and not result.lost:
+            return  # What is known stays as it is.
         if result.state is FoundState.GONE:
             # Those like it are counted from now on.
             del self.members[key]
@@ -477,7 +474,7 @@ class Triage:
             self._replace(member, result.case, result.files)
             member.confirmed = True
             if not self._joined(key, member) and (
-                job.seconds is not None or not self._shrinks(member)
+                job.seconds is not None or member.known or not self._shrinks(member)
             ):
                 self._finish(member)
 
@@ -487,6 +484,7 @@ class Triage:
             if other != key and member.saved and stored_id(member) == stored_id(there):
                 there.cases += member.cases
                 del self.members[key]
+                self.announced = [one for one in self.announced if one is not member]
                 # For good: which finding of it is examined first does not depend on chance.
                 self.turned[key], self.tries[key] = other, _FOR_GOOD
                 return True
@@ -504,7 +502,7 @@ class Triage:
         other = self._member(result.bucket, case, member.cases)
         other.new, other.saved, other.confirmed = member.new, member.saved, True
         self._replace(other, case, result.files)
-        if not self._shrinks(other):
+        if other.known or not self._shrinks(other):
             self._finish(other)
 
     def _doom(self, member: FamilyState) -> None:
@@ -538,15 +536,17 @@ class Triage:
         member.known, member.like = self.known.match(case), self.known.like(case)
 
     def _shrinks(self, member: FamilyState) -> bool:
-        saved = member.saved
-        # Of what is known there is a small case: of 40 findings of a minute on a GPU 30 were.
-        if member.known or member.case.shrink is not ShrinkStatus.RAW or saved is None:
-            return False
-        return self.shrinks(self.corpus.get(saved.id).finding)
+        raw = member.saved is not None and member.case.shrink is ShrinkStatus.RAW
+        return raw and self.shrinks(member.case)
 
     def _finish(self, member: FamilyState) -> None:
+        if member.finished:
+            return
         member.finished = True
         self.announced.append(member)
+        # Of 40 findings of a minute on a GPU 30 were known; of most there is a small case.
+        if isinstance(member.known, KnownRow) and not member.known.finding and member.confirmed:
+            self.by_name += [member] if self._shrinks(member) else []
 
     def died(self, job: Examination, *, guilty: bool) -> None:
         """Note that a worker died examining a finding; leave it the second time."""
@@ -584,9 +584,8 @@ class Triage:
                 member = self._member(bucket, entry.finding, record.cases)
                 member.saved = Saved(id=entry.id, path=entry.path, new=False)
                 member.new, member.confirmed = record.new, record.confirmed
-                member.finished = record.finished
-                if member.finished:
-                    self.announced.append(member)
+                if record.finished:
+                    self._finish(member)
 
 
 def _look(case: Case) -> tuple[Kind, str]:

@@ -14,7 +14,7 @@ import msgspec
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz import output
-from fuzz.campaign.campaign import Campaign, campaign_options, check_options
+from fuzz.campaign.campaign import Campaign, campaign_options, check_options, limit_reached
 from fuzz.campaign.pool import ProcessPool
 from fuzz.campaign.status import (
     CampaignStatus,
@@ -28,7 +28,6 @@ from fuzz.campaign.store import (
     CampaignStore,
     State,
     holds_campaign,
-    limit_reached,
 )
 from fuzz.checks.protocol import Check, Shard
 from fuzz.compilers.members import Member, members_of

@@ -14,12 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Case, Corpus, Identity, Kind, RunnerVerdict, create_corpus, durable
-from corpus.finding import WRONG_STEP
-from corpus.known import Known
-from fuzz.campaign.campaign import RoundQueue, check_options
+from corpus import (
+    Case,
+    Corpus,
+    Identity,
+    Kind,
+    RunnerVerdict,
+    ShrinkStatus,
+    create_corpus,
+    durable,
+)
+from corpus.finding import WRONG_STEP, Making
+from corpus.known import Known, KnownRow, VersionSpan
+from fuzz.campaign.campaign import RoundQueue, check_options, limit_reached
 from fuzz.campaign.pool import STAGES, WorkerHeartbeat, shared_heartbeats
 from fuzz.campaign.store import (
+    GRACE,
     STATISTICS,
     SUMMARY,
     Budget,
@@ -28,10 +38,17 @@ from fuzz.campaign.store import (
     State,
     Triage,
     decode,
-    limit_reached,
 )
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Found, RoundPlan, RoundReport, Stage
+from fuzz.checks.protocol import (
+    Examination,
+    Facts,
+    Found,
+    FoundState,
+    RoundPlan,
+    RoundReport,
+    Stage,
+)
 from fuzz.findings.families import Bucket, FamilyState, stored_id
 from fuzz.kinds import is_provisional
 from fuzz.runner import RunnerChoice
@@ -291,6 +308,88 @@ def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_
     while (job := triage.next_job(1.0, ending=True)) is not None:
         given.append(job.bucket.key)
     assert sorted(given) == sorted(one.key for one in buckets)
+
+
+def of_sim(name: str, text: str, status: ShrinkStatus = ShrinkStatus.RAW) -> Found:
+    """Return a wrong result of the simulated device that was replayed, or made smaller."""
+    bucket = Bucket.of(Kind.VIOLATION, name)
+    case = Case(
+        kind=Kind.VIOLATION, identity=bucket.identity, instructions=(text,), target="sm_90",
+        ptx_version="8.0", made=Making(runner="sim"), shrink=status,
+        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
+    )  # fmt: skip
+    return Found(
+        bucket=bucket, case=case, files={"module.ptx": text.encode()}, state=FoundState.REPLAYED
+    )
+
+
+def test_what_is_known_by_its_name_is_made_smaller_once_and_when_nothing_else_waits(
+    tmp_path: Path,
+) -> None:
+    corpus = create_corpus(tmp_path / "here", generator="test")
+    known = {"short": "mma;", "long": "mma, mma;", "small": "m;", "twin": "mma, m"}
+    texts = {**known, "new": "mma, m;", "one": "1;", "two": "2;"}
+    rows = [
+        KnownRow(
+            id=name, failure="wrong result", instructions=(name,), cause="planted",
+            compilers=(VersionSpan(name="sim"),), evidence="planted",
+            finding="a small one" * (name == "small"),
+        )
+        for name in known
+    ]  # fmt: skip
+
+    def opened() -> Triage:
+        return Triage(corpus=corpus, known=Known(entries=tuple(rows)), shrinks=lambda _: True)
+
+    triage = opened()
+
+    def comes_up(name: str) -> None:
+        triage.suspect(replace(of_sim(name, texts[name]), state=FoundState.RAW))
+
+    def given() -> Examination:
+        job = triage.next_job(GRACE + 1)
+        assert job is not None
+        return job
+
+    for name in known:
+        comes_up(name)
+        triage.examined(given(), of_sim(name, texts[name]))
+        assert triage.next_job(GRACE) is None, "there is no time for it"
+    assert [one.case.text for one in triage.announced] == [*known.values()]
+    assert (triage.waiting, triage.shrinking, triage.waiting_for(ending=True)) == (0, [], [])
+    long = given()
+    assert (long.bucket, long.seconds) == (of_sim("long", "mma;").bucket, 1.0)
+    assert triage.next_job(GRACE + 1) is None, "one at a time"
+    # Meanwhile others are examined as ever: one hand replays, and another one makes smaller.
+    comes_up("new")
+    triage.examined(given(), of_sim("new", texts["new"]))
+    comes_up("one")
+    comes_up("two")
+    triage.tries.update({long.bucket.key: 2, of_sim("one", "1;").bucket.key: 2})
+    jobs = [given() for _ in range(3)]
+    assert [job.seconds for job in jobs] == [None, GRACE + 1, None]
+    for job in jobs:
+        triage.examined(job, Found(bucket=job.bucket, state=FoundState.GONE))
+    triage.examined(long, of_sim("long", "m", ShrinkStatus.COMPLETE))
+    triage.examined(given(), of_sim("twin", "m", ShrinkStatus.COMPLETE))
+    assert [one.cases for one in triage.announced] == [1, 2, 1], "two are the same when smaller"
+    # What has another name when it is smaller stays as it is.
+    short = given()
+    assert short.bucket == of_sim("short", "mma;").bucket
+    triage.examined(short, of_sim("small", "m, m;", ShrinkStatus.COMPLETE))
+    assert triage.next_job(GRACE + 1) is None, "once"
+    left = [texts["short"], "m", texts["small"]]
+    assert [one.case.text for one in triage.announced] == left
+    triage.sweep()
+    assert sorted(entry.finding.text for entry in corpus.entries()) == sorted(left)
+    # A resumption tries once more what is as long as it was, here while its folder is removed.
+    records, triage = triage.records(), opened()
+    triage.restore(records)
+    job = given()
+    corpus.remove(corpus.get(job.id))
+    triage.examined(job, of_sim("short", "m, m;", ShrinkStatus.COMPLETE))
+    assert triage.next_job(GRACE + 1) is None
+    assert [one.case.text for one in triage.announced] == left
 
 
 @pytest.mark.parametrize("skip", [0, 30])

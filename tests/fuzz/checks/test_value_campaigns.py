@@ -106,7 +106,7 @@ def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fuzz.campaign.campaign._REPLAYS", 0.0)
-    monkeypatch.setattr("fuzz.campaign.campaign._GRACE", 600.0)
+    monkeypatch.setattr("fuzz.campaign.campaign.GRACE", 600.0)
     given, left = [], []
     with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
         for resumed in (False, True):

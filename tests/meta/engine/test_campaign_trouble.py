@@ -94,6 +94,28 @@ def test_a_campaign_that_is_told_to_end_replays_what_differed_first(tmp_path: Pa
     assert ended.summary["suspects"] == []
 
 
+def test_what_is_known_by_its_name_is_made_smaller_while_rounds_go_on(tmp_path: Path) -> None:
+    """Of the kernel of a known line 214 lines were stored (2026-11-29)."""
+    (tmp_path / "known.toml").write_text(
+        'schema = 2\n[[known]]\nid = "planted"\nfailure = "wrong result"\ncause = "planted"\n'
+        'instructions = ["ldmatrix"]\nevidence = "planted"\n'
+        'compilers = [{ name = "sim --fault trans-lost" }]\n'
+    )
+    options = ("--workers", 1, "--only", "ldmatrix*", "--fault", "trans-lost", "--seed", 3)
+    path = tmp_path / CORPUS / "raw"
+    with started(tmp_path, "--time", "2m", "--known", "known.toml", *options) as process:
+        # The first is the suspect, the second what was replayed.
+        while process.poll() is None and len([*path.glob("*/finding.json")]) < 2:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        ended = process.ended()
+    assert ended.code == 0, ended.err
+    (finding,) = ended.findings
+    assert finding["known_as"] == "planted"
+    assert finding["shrink"] != "raw"
+    assert ended.summary["suspects"] == []
+
+
 def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Path) -> None:
     """With every suspect of it: nothing says which of them happen again."""
     options = ("--cases", 10**9, "--workers", 1, "--only", "ldmatrix*", "--fault", "trans-lost")
