@@ -261,8 +261,10 @@ def smallest_kernel(
     module = emit_single(subject.program, module=named)
 
     def tried(ptx: str) -> Attempt | None:
+        one = replace(subject, module=replace(module, ptx=ptx))
+        one.known.update(subject.known)
         try:
-            return attempt(runner, replace(subject, module=replace(module, ptx=ptx)))
+            return attempt(runner, one)
         except UnsupportedError:
             return None
 
