@@ -57,9 +57,10 @@ _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
 _MOST_PARTS = 2
 _REGISTERS = (96, 136, 96, 220)  # Of all values, the accumulator that a program is about apart
-_SPARE = (40, 64, 96)
-"""Registers beside the largest D of a thread that is bound to few. With 40 half of the programs
-spill some, with 64 a fifth, and all are assembled (ptxas 13.0.88, 24 programs, 2026-11-29)."""
+_SPARE = (40, 40, 64)
+"""Registers beside every D, which may be in flight together, of a thread that is bound to few: at
+-O3 36 are enough (240 programs). Of 240 so bound ptxas 13.5.37 refuses two at -O0 and one at -O3,
+and spills of 20 there; bound for the largest D alone, two and one of 37 (2026-11-29)."""
 _GRANULE = 8  # Registers that a thread is given at once
 _MOST_COLUMNS = 1280
 """Columns of D that are computed, all turns and multiplications together: an oracle takes a second
@@ -126,7 +127,7 @@ def _bound(builder: GroupBuilder) -> int:
     dice = builder.dice()
     if dice.below(4):
         return 0
-    needed = max(form.words("d") for form in builder.d.values()) + dice.one_of(_SPARE)
+    needed = sum(form.words("d") for form in builder.d.values()) + dice.one_of(_SPARE)
     return min(MOST, -(-needed // _GRANULE) * _GRANULE)
 
 

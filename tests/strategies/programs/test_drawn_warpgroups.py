@@ -25,12 +25,13 @@ from oracle.isa.targets import Module
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
 from oracle.program.operands import Word
-from oracle.program.program import Program, walk
+from oracle.program.program import FEWEST, Program, walk
 from oracle.program.steps import PlainAccess
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.compilers import find_assembler
+from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit
-from runners.protocol import Ran
+from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.contents.expansion import expand
@@ -157,6 +158,30 @@ def test_some_programs_are_bound_to_few_registers_and_run_as_they_do_with_all() 
     assert np.array_equal(
         ran.images, execute(free.program, free.image[None], target="sm_90a").images
     )
+
+
+def test_hardly_a_program_is_bound_to_fewer_registers_than_a_compiler_needs() -> None:
+    """Of D that are in flight together none can be spilled, at no level."""
+    try:
+        compiler = PtxasCompiler(find_assembler().path, level=0)
+    except UsageError as error:
+        pytest.skip(str(error))
+    products = [form for form in warpgroup_forms() if form.is_product]
+    made = [
+        compiler.compile(emit(batch.program, module=batch.module), "sm_90a")
+        for key in range(20)
+        for batch in round_batches(products, target="sm_90a", version="8.4", key=key, count=8)
+        if batch.program.registers
+    ]
+    refused = [one for one in made if isinstance(one, Failure)]
+    assert len(made) >= 20
+    assert not refused, [one.line for one in refused]
+    # A D of as many leaves none for anything else, and no compiler is to blame.
+    form = next(form for form in products if form.words("d") == FEWEST)
+    bound = replace(plain_multiplication(form), registers=FEWEST)
+    few = compiler.compile(emit(bound, module=MODULE), "sm_90a")
+    assert isinstance(few, Failure)
+    assert few.trouble is Trouble.UNSUPPORTED, few.line
 
 
 _SERIAL = re.compile(r"\(C751[0-8]\)")
