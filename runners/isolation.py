@@ -73,19 +73,16 @@ def isolate(
     failures: list[Failure] = []
     ran, sms = np.zeros(count, np.bool_), np.full(count, NO_SM, np.uint32)
     results: Images = images.copy()
-    stopped = False
-
-    def look(first: int, end: int) -> None:
-        """Run the images from `first` to before `end`; halve where that fails."""
-        nonlocal stopped
-        if first == end or stopped:
-            return
+    # One after the other: a function that calls itself would keep the images until it is collected.
+    left, stopped = [(0, count)] if count else [], False
+    while left and not stopped:
+        first, end = left.pop()
         part = slice(first, end)
         known = failed if 1 < count == end - first else None
         outcome = known or runner.run(compiled, images[part], entry=entry)
         if isinstance(outcome, Ran):
             ran[part], results[part], sms[part] = True, outcome.images, outcome.sms
-            return
+            continue
         failures.append(outcome)
         hopeless = outcome.trouble in _HOPELESS
         if end - first == 1 and not hopeless:
@@ -99,10 +96,7 @@ def isolate(
                 # What hangs rarely does so for its images' sake: the first shows it then.
                 step = isqrt(count) if end - first == count else 1
                 edges = [first, *range(first + 1, end, step), end]
-            for start, stop in pairwise(edges):
-                look(start, stop)
-
-    look(0, count)
+            left += reversed([*pairwise(edges)])
     return Isolation(
         culprits=tuple(sorted(culprits, key=lambda culprit: culprit.index)),
         ran=ran,
