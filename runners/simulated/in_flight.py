@@ -3,6 +3,7 @@
 What the ISA leaves undefined is refused, with the line (PTX ISA 9.7.15.4, 9.7.15.7).
 """
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -108,7 +109,8 @@ class Queue:
         self._shapes: dict[Any, int] = {}
         self._marks: dict[int, tuple[NDArray[np.int8], Numbers, NDArray[np.int16]]] = {}
         """Of segments by granule: 2 written, 1 with a proxy fence since; by whom; readers."""
-        old, self._warps = warps.registers, warps
+        # The warps hold it: else all memory of a launch waits to be collected.
+        old, self._warps = warps.registers, weakref.proxy(warps)
         warps.registers = _Registers(old)
         warps.registers.__dict__ |= {**vars(old), "queue": self}
 

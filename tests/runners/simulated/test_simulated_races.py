@@ -38,15 +38,16 @@ def run(
     grid: tuple[int, int, int] = (2, 1, 1),
     shared: int = 0,
     otherwise: bool = False,
+    target: str = "sm_80",
 ) -> np.ndarray:
-    ptx = HEAD + "\n".join(lines) + "\nret;\n}\n"
+    ptx = HEAD.replace("sm_80", target) + "\n".join(lines) + "\nret;\n}\n"
     launch = Launch(
         grid=grid, block=block, shared_bytes=shared, parameters=bytes(8), pointers=((0, 256),),
         buffers=((256, 4 * WORDS),),
     )  # fmt: skip
     image = np.zeros(512 + 4 * WORDS, np.uint8)
     image[256:-256] = np.arange(WORDS, dtype=np.uint32).view(np.uint8)
-    device = SimulatedDevice("sm_80", otherwise=otherwise)
+    device = SimulatedDevice(target, otherwise=otherwise)
     after = device.load(ptx).launch_grid("kernel", image, launch).image
     assert not after[:256].any()
     assert not after[-256:].any()
@@ -393,13 +394,16 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says() -> None:
         run(*lines, shared=252)
 
 
-@pytest.mark.parametrize("line", ["", "trap;", "st.global.u32 [%rd0], %r3;"])
+FENCE = "wgmma.fence.sync.aligned;"
+
+
+@pytest.mark.parametrize("line", ["", "trap;", "st.global.u32 [%rd0], %r3;", FENCE])
 def test_memory_that_was_watched_is_gone_without_the_garbage_collector(line: str) -> None:
     gc.collect()
     gc.disable()
     try:
         with suppress(SimulatedTrap):
-            run(line)
+            run(line, block=(128, 1, 1), target="sm_90a" if line == FENCE else "sm_80")
         assert not any(isinstance(one, WatchedMemory) for one in gc.get_objects())
     finally:
         gc.enable()
