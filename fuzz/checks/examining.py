@@ -491,8 +491,8 @@ class Examiner:
         made = Evidence(
             kind=kind, bucket=job.bucket, subject=subject, attempts=[seen], culprit=step
         )
-        # What says which of several it is, may be another one in a smaller program.
-        is_named = step == " and ".join(entry.finding.identity.instructions) != ""
+        # Of several less may be left, and what says which of several it is, may be another one.
+        is_named = (step,) == tuple(entry.finding.identity.instructions)
         culprit = None if is_named else self._culprit(kind, subject)
         if culprit and (told := self._named(made, culprit)).bucket in job.replayed:
             return told, ShrinkStatus.RAW

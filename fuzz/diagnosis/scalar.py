@@ -166,9 +166,7 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         and not (one.guard and PREDICATE in under)
     ]
     more = [] if wrong.get(_CONSTANTS, True) else [_CONSTANTS]
-    # Nothing else is around the least part.
-    together = other is None or not wanted
-    return replace(_named(wanted, under, *more), witness=shown, together=together)
+    return replace(_named(wanted, under, *more), witness=shown)
 
 
 def _is_plain(opcode: str) -> bool:
