@@ -234,15 +234,10 @@ def pack(
         lanes = lanes if type_.bits >= 32 else _joined(lanes, type_.bits)
         scratch.turn(target.reshape(tiles, -1).view(lanes.dtype), lanes.T)
         return
-    lanes = dealt(form, matrices, operand)
+    lanes = matrices.reshape(tiles, -1).take(_place(form, operand, False), axis=1)
     if type_.bits < 32:
         lanes = _joined(lanes.T, type_.bits).T
     target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
-
-
-def dealt(form: Form, matrices: NDArray[Any], operand: str = "d") -> NDArray[Any]:
-    """Return elements of matrices, (tiles, elements), in the order of the lanes' registers."""
-    return matrices.reshape(len(matrices), -1).take(_place(form, operand, False), axis=1)
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:

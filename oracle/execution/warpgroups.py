@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from oracle import layouts
 from oracle.arithmetic.conversions import own_scratch
-from oracle.arithmetic.exact import exact_tiles, float_values, is_one_sum, of_exact
 from oracle.errors import UsageError
 from oracle.execution.chosen import Metadata, checked_selector
 from oracle.execution.products import multiply_into, parts
@@ -100,55 +99,11 @@ def multiply_warpgroup(
     for part in parts(form, len(d)):
         # D that is not added counts as +0.
         before = np.where(added[part, None, None], d[part], np.uint32(0))
+        addend = layouts.unpack(form, "c", before, scratch)
         left, right = _scaled(form, "a", a[part], scales[1]), _scaled(form, "b", b[part], scales[2])
         chosen = None if metadata is None else (metadata[0][part], metadata[1])
-        own = result[part]
-        rest = _exact_into(own, form, left, right, before, model, chosen)
-        if 0 < len(rest) < len(own):
-            left, right, before = left[rest], right[rest], before[rest]
-            chosen = None if chosen is None else (chosen[0][rest], chosen[1])
-            own = np.empty_like(before)
-        if len(rest):
-            addend = layouts.unpack(form, "c", before, scratch)
-            multiply_into(own, form, left, right, addend, model, scratch, chosen)
-            if len(rest) < len(result[part]):
-                result[part][rest] = own
+        multiply_into(result[part], form, left, right, addend, model, scratch, chosen)
     return result
-
-
-def _exact_into(
-    d: NDArray[np.uint32], form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[np.uint32],
-    model: Model, metadata: Metadata | None,
-) -> NDArray[np.intp]:  # fmt: skip
-    """Write the registers of tiles whose sums are exact, (tiles, threads, words); return others."""
-    every = np.arange(len(d))
-    if not form.a_type.is_float:
-        return every
-    rule = model.dot_for(form)
-    # Metadata without a meaning choose halves of several elements of 32 bits.
-    if not is_one_sum(rule, a.shape[2]) or (metadata is not None and form.a_type.bits == 32):
-        return every
-    elements = c.reshape(len(c), -1).view(form.c_type.raw)
-    tiles = exact_tiles(a, b, elements, rule)
-    if not len(tiles):
-        return every
-    left, right = (
-        float_values(one[tiles], type_.name) for one, type_ in ((a, form.a_type), (b, form.b_type))
-    )
-    if metadata is not None:
-        rows, stored = layouts.rows_met(form, metadata[0][tiles], metadata[1]), left
-        # Metadata without a meaning let two elements meet the same row.
-        apart = (rows[..., 0::2] != rows[..., 1::2]).all(axis=(1, 2))
-        tiles, rows, stored, right = tiles[apart], rows[apart], stored[apart], right[apart]
-        left = np.zeros((len(tiles), a.shape[1], b.shape[1]), np.float32)
-        starts = np.arange(0, left.size, left.shape[2]).reshape(*left.shape[:2], 1)
-        left.put(rows + starts, stored)
-        if not len(tiles):
-            return every
-    sums = layouts.dealt(form, np.matmul(left, right))
-    sums += float_values(elements[tiles], form.c_type.name)
-    d[tiles] = of_exact(sums, rule).view(np.uint32).reshape(len(tiles), *d.shape[1:])
-    return np.setdiff1d(every, tiles)
 
 
 def _scaled(form: Form, operand: str, patterns: NDArray[Any], scale: int) -> NDArray[Any]:

@@ -8,14 +8,9 @@ from one_block import dot, holder, nibble_at
 
 import oracle
 from oracle import layouts
-from oracle.arithmetic.exact import exact_tiles
 from oracle.errors import UsageError
-from oracle.execution import warpgroups
-from oracle.execution.warpgroups import multiply_warpgroup
 from oracle.isa.forms import Form
 from oracle.isa.lookup import form_of, warpgroup_forms
-from oracle.models import model_for
-from strategies.contents.expressions import fields_of
 
 PRODUCTS = [form for form in warpgroup_forms() if form.is_product]
 SMALL = [form for form in PRODUCTS if form.shape.n == 8]
@@ -222,49 +217,3 @@ def test_a_in_registers_lies_as_the_page_has_it(form: Form) -> None:
     again = np.zeros_like(words)
     layouts.pack(form, found[None], again, "a")
     assert (again == words).all()
-
-
-@pytest.mark.parametrize("form", [form for form in SMALL if form.a_type.is_float], ids=name)
-def test_exact_sums_are_what_the_chain_of_units_gives(
-    form: Form, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Numbers of few bits, over so many exponents that of some tiles something is cut off."""
-    rng, tiles, given = np.random.default_rng(form.shape.k), 300, {}
-    for operand in "abc":
-        matrix, fields = form.matrix(operand), fields_of(form.type(operand).name)
-        shape, middle = (tiles, matrix.rows, matrix.columns), rng.integers(-6, 7, (tiles, 1, 1))
-        span = rng.integers(0, 20 if operand == "c" else 4, (tiles, 1, 1))
-        exponents = middle + rng.integers(-span, span + 1, shape)
-        bits = np.array(fields.powers)[
-            np.clip(exponents, fields.grid, fields.greatest - 2) - fields.grid + 1
-        ]
-        bits |= (
-            rng.integers(0, 4, shape) << fields.shift - 2 | rng.integers(0, 2, shape) * fields.sign
-        )
-        bits[rng.integers(0, 8, shape) == 0] = 0
-        given[operand] = bits.astype(form.type(operand).raw)
-    d = np.empty((tiles, 128, form.words("d")), np.uint32)
-    layouts.pack(form, given["c"], d, "c")
-    metadata = None
-    if form.has_metadata:
-        # Of some tiles two elements meet the same row of B.
-        pairs = np.array([4, 14] if form.a_type.bits == 32 else [4, 8, 9, 12, 13, 14, 0, 5])
-        most = np.where(np.arange(tiles) % 8, min(6, len(pairs)), len(pairs))[:, None]
-        metadata = np.zeros((tiles, 128), np.uint32), 0
-        for bit in range(0, 32, 4):
-            chosen = pairs[rng.integers(0, most, (tiles, 128))].astype(np.uint32)
-            metadata = metadata[0] | chosen << np.uint32(bit), 0
-    found, counts = [], []
-    for known in (exact_tiles, lambda *_: np.zeros(0, np.intp)):
-
-        def counted(*given, known=known):
-            counts.append(len(known(*given)))
-            return known(*given)
-
-        monkeypatch.setattr(warpgroups, "exact_tiles", counted)
-        a, b = given["a"], given["b"]
-        found.append(
-            multiply_warpgroup(form, a, b, d, metadata=metadata, model=model_for("sm_90a"))
-        )
-    assert np.array_equal(*found)
-    assert tiles / 20 < sum(counts) < tiles * 0.9 or not counts
