@@ -139,7 +139,7 @@ def test_what_an_interrupted_campaign_did_not_replay_is_no_finding(tmp_path: Pat
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> None:
-    options = ("--cases", 120, "--workers", 1, *CALM)
+    options = ("--cases", 1200, "--workers", 1, *CALM)
     with started(tmp_path, *options) as process:
         wait_for_cases(tmp_path, process, 8)
         workers = [one for one in descendants(tmp_path) if one.pid != process.pid]
@@ -148,7 +148,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> N
         ended = process.ended()
     assert ended.code == 0, ended.err
     summary = ended.summary
-    assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (120, 120, {})
+    assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (1200, 1200, {})
 
 
 def test_a_second_campaign_is_told_of_the_first_whose_workers_go_when_it_is_killed(
