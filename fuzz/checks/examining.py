@@ -143,9 +143,9 @@ def _concluded(attempts: Sequence[Attempt], subject: Subject, stored: Kind) -> K
     return stored if stored in kinds else worst_of(kinds)
 
 
-def _in_flight(subject: Subject) -> Subject:
-    """Return a subject in as many copies as it takes where not all are wrong."""
-    return replace(subject, copies=min(_COPIES_IN_FLIGHT, most_copies(subject.program)))
+def _in_copies(subject: Subject, copies: int) -> Subject:
+    """Return a subject in so many copies, or in as many as may be run at once."""
+    return replace(subject, copies=min(copies, most_copies(subject.program)))
 
 
 class Examiner:
@@ -387,7 +387,8 @@ class Examiner:
         in_flight = subject.program.warps > 1 and conclusion(attempts) in (None, Kind.FLAKY)
         if in_flight or (self._parties is None and not any(one.failed for one in attempts)):
             # What fails only in some places of the device, or of a block, needs warps in many.
-            wide = _in_flight(subject) if in_flight else replace(subject, copies=COPIES)
+            many = _in_copies(subject, _COPIES_IN_FLIGHT)
+            wide = many if in_flight else replace(subject, copies=COPIES)
             in_many = self._repeated(wide, stored)
             if any(one.failed for one in in_many):
                 subject, attempts = wide, in_many
@@ -402,7 +403,7 @@ class Examiner:
         self, entry: Entry, subject: Subject, before: Sequence[Attempt]
     ) -> tuple[Subject, Sequence[Attempt]]:
         """Run what does not fail always until its rate is known; return what ran, and the runs."""
-        wide = replace(subject, copies=min(COPIES, most_copies(subject.program)))
+        wide = _in_copies(subject, COPIES)
         attempts: list[Attempt] = []
         end = time.monotonic() + _RATE_SECONDS
         while not attempts or (
@@ -501,7 +502,8 @@ class Examiner:
         shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
         if shrunk.status is ShrinkStatus.FLAKY and begin.program.warps > begin.copies:
             left = max(0.0, end - time.monotonic())
-            shrunk = shrink(_in_flight(begin), self._verdicts(), wanted=kind, seconds=left)
+            many = _in_copies(begin, _COPIES_IN_FLIGHT)
+            shrunk = shrink(many, self._verdicts(), wanted=kind, seconds=left)
         smaller = self._fewer_kernels(kind, shrunk.subject, end)
         attempts, status = self._repeated(smaller, kind), shrunk.status
         if _concluded(attempts, smaller, kind) is kind:

@@ -54,7 +54,8 @@ def least_part(device: ExperimentDevice, example: Example, step: LaneCode) -> Ex
 
     They are given what registers hold there. Of code with several wrong results it is one.
     """
-    step, inputs = _of_one_result(device, step, inputs_of(example))
+    inputs = inputs_of(example)
+    step = _of_one_result(device, step, inputs)
     # What is as wrong without branches and loops can be cut at every statement.
     plain = {
         name: replace(step, code=code)
@@ -72,18 +73,19 @@ def least_part(device: ExperimentDevice, example: Example, step: LaneCode) -> Ex
     if part is None:
         return example
     (step,) = filter(is_lane_code, part.program.steps)
-    return alone(*_of_one_result(device, step, inputs_of(part)))
+    inputs = inputs_of(part)
+    return alone(_of_one_result(device, step, inputs), inputs)
 
 
 def _of_one_result(
     device: ExperimentDevice, step: LaneCode, inputs: NDArray[np.uint32]
-) -> tuple[LaneCode, NDArray[np.uint32]]:
-    """Return code of the wrong result that needs least of it, and its inputs."""
+) -> LaneCode:
+    """Return code of the wrong result that needs least of it."""
     ways = {name: replace(step, results=(name,)) for name in dict.fromkeys(step.results)}
     ways = {name: replace(one, code=needed(one)) for name, one in ways.items()}
     wrong = wrong_of(device, {name: alone(one, inputs) for name, one in ways.items()})
     found = [one for name, one in ways.items() if wrong.get(name)]
-    return min(found, key=lambda one: sum(1 for _ in every(one.code)), default=step), inputs
+    return min(found, key=lambda one: sum(1 for _ in every(one.code)), default=step)
 
 
 def _furthest(

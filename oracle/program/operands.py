@@ -32,6 +32,14 @@ def check(condition: bool, message: str, *given: object) -> None:
         raise UsageError(message.format(*given) if given else message)
 
 
+def fields_alone(made: Any) -> dict[str, Any]:
+    """Return what pickle takes of a dataclass: what it keeps beside its fields is made again.
+
+    Hashes of text are others in another process.
+    """
+    return {one.name: getattr(made, one.name) for one in fields(made)}
+
+
 def check_name(name: str, what: str) -> None:
     """Raise UsageError unless a text can name a buffer, a fragment or registers."""
     if _NAME.fullmatch(name) is None:

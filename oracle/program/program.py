@@ -8,7 +8,7 @@ A batch of images is uint8 (count, image_bytes), one warp, or warpgroup, a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -87,9 +87,7 @@ class Program:
     def _hash(self) -> int:
         return hash((self.buffers, self.steps, self.warps))
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Hashes of text are others in another process.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+    __getstate__ = operands.fields_alone
 
     def buffer(self, name: str) -> operands.Buffer:
         """Return the buffer of this name; UsageError if there is none."""

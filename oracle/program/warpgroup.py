@@ -30,6 +30,7 @@ from oracle.program.operands import (
     check,
     check_range,
     check_vector,
+    fields_alone,
 )
 
 THREADS = WARPGROUP * LANES
@@ -115,6 +116,8 @@ class AsyncProduct(StepBase):
     @cached_property
     def _hash(self) -> int:
         return hash((self.form, self.d, self.a, self.a_tile, self.b_tile, self.scale_d))
+
+    __getstate__ = fields_alone
 
     @property
     def instruction(self) -> Form:
