@@ -166,7 +166,13 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
         and not (one.guard and PREDICATE in under)
     ]
     more = [] if wrong.get(_CONSTANTS, True) else [_CONSTANTS]
-    return replace(_named(wanted, under, *more), witness=shown)
+    # What moves a constant is told by that condition.
+    computing = [one for one in wanted if not (more and _is_constant(one))]
+    return replace(_named(computing or wanted, under, *more), witness=shown)
+
+
+def _is_constant(one: Assign) -> bool:
+    return one.opcode.startswith("mov.") and all(isinstance(each, int) for each in one.sources)
 
 
 def _is_plain(opcode: str) -> bool:

@@ -254,7 +254,14 @@ SHIFTED = (
             r"(?s)(mov\.b32 (%r\d+), 0x2;\s[^{}]*bra ENTRY_\d+;.*LEFT_1:\s)",
             r"\1 sub.s32 \2, \2, 1;",
             (COMPARED, THREE, AROUND, _assign("add.s32", "r1", "r1", "r2")),
-            "setp.*.u32 and mov.b32/in a loop of lanes entered within its body, with constants",
+            "setp.*.u32/in a loop of lanes entered within its body, with constants",
+        ),
+        # Every ptxas to 13.4 fills with the sign from a position above 31 that a mov has brought.
+        (
+            r"(mov\.b32 (%r\d+), 0x28;\s+bfe\.s32 (%r\d+), %r\d+, )\2, ",
+            r"\1 0, ",
+            (_assign("mov.b32", "r8", 40), _assign("bfe.s32", "r1", "r1", "r8", 1)),
+            "bfe.s32/with constants",
         ),
     ],
 )
