@@ -378,7 +378,8 @@ def _of_module(entry: Entry) -> Iterator[Block]:
             yield f"{reason.text}{section}"
     name = next((name for name in (REWRITTEN, MODULE) if name in finding.files), "")
     module = entry.read(name).decode(errors="replace") if name else ""
-    if missing := [text for text in finding.instructions if text not in module]:
+    # Of a program only opcodes are known, and code of lanes has names that PTX does not have.
+    if missing := [text for text in finding.instructions if " " in text and text not in module]:
         yield CodeBlock("\n".join(missing), "ptx")
     if module:
         yield Heading(f"The module: {name}")

@@ -230,10 +230,11 @@ def files_of(evidence: Evidence) -> Mapping[str, bytes]:
 
 
 def instructions_of(program: Program) -> tuple[str, ...]:
-    """Return the opcodes of a program's matrix instructions; without any, of its code of lanes."""
+    """Return the opcodes of a program's matrix instructions, then of its code of lanes."""
     steps = [*walk(program.steps)]
-    found = tuple(step.instruction.opcode for step in steps if step.instruction)
-    return found or tuple(opcode for step in steps if is_lane_code(step) for opcode in step.opcodes)
+    found = (step.instruction.opcode for step in steps if step.instruction)
+    code = (opcode for step in steps if is_lane_code(step) for opcode in step.opcodes)
+    return *found, *code
 
 
 def image_of(entry: Entry, name: str, size: int | None = None) -> NDArray[np.uint8]:

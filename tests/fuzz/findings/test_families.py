@@ -11,10 +11,13 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Case, Identity, Kind
 from corpus.finding import DIVERGED, WRONG_STEP
+from corpus.known import KnownRow, load_known
 from fuzz.diagnosis.experiments import CODE, Culprit
-from fuzz.findings.case import Evidence, named_after
+from fuzz.diagnosis.parts import NOTHING
+from fuzz.findings.case import Evidence, instructions_of, named_after
 from fuzz.findings.families import (
     Bucket,
+    accused,
     bucket_of_failure,
     core_of,
     look_of,
@@ -32,6 +35,7 @@ from runners.emission import emit
 from runners.protocol import Failure, Trouble
 from strategies.instructions import canonical
 from strategies.programs.warpgroups import plain_multiplication
+from strategies.simplification.examples import alone
 
 
 def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> None:
@@ -180,6 +184,33 @@ def test_code_of_which_no_instruction_is_known_to_be_wrong_keeps_the_name_of_its
     subject = Subject(module=emit(program), program=program, image=contents(program, 1)[0])
     raw = Evidence(kind=Kind.VIOLATION, bucket=bucket, subject=subject, attempts=[])
     assert named_after(raw, Culprit(instructions=(CODE,))) is named_after(raw, None) is raw
+
+
+def test_a_finding_has_the_opcodes_of_its_code_behind_those_of_matrices() -> None:
+    """Of programs with a matrix instruction `set` was not known, and a line of its own."""
+    one = Assign(opcode="set.gt.f16.f16", destinations=("h0",), sources=(0, 0))
+    code = LaneCode(source="", count=0, destination="y", results=("r0",), code=(one, _HALF))
+    scalar, matrix = alone(code, NOTHING).program, multiplication(half())
+    program = Program(
+        buffers=(*matrix.buffers, *scalar.buffers), steps=(*scalar.steps, *matrix.steps)
+    )
+    opcodes = instructions_of(program)
+    assert opcodes[-3].startswith("wmma.store.d")
+    assert opcodes[-2:] == (one.opcode, _HALF.opcode)
+    identity = Identity.of(Kind.DEVIATION, "set")
+    case = Case(
+        kind=Kind.DEVIATION,
+        identity=identity,
+        instructions=opcodes,
+        target="sm_90",
+        ptx_version="9.0",
+    )
+    known = [row.id for row in load_known().entries if isinstance(row, KnownRow) and row.fits(case)]
+    assert known == ["other-half-behind-set-among-all-set"]
+    assert accused(case) == one.opcode
+
+
+_HALF = Assign(opcode="cvt.u32.u16", destinations=("r0",), sources=("h0",))
 
 
 @pytest.mark.parametrize("form", LOAD_FORMS[::20], ids=str)
