@@ -41,7 +41,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.findings import families
 from fuzz.findings.case import Evidence, case_of, files_of, instructions_of
-from fuzz.findings.verdicts import Attempt, judge, other_kernels
+from fuzz.findings.verdicts import Attempt, Subject, judge, other_kernels
 from fuzz.kinds import KINDS, described
 from fuzz.runner import RunnerChoice, kind_of_failure, without_figures
 from oracle.execution.execution import execute, expansions, has_figures
@@ -305,7 +305,8 @@ class MatrixRounds(Rounds):
         self._heartbeat.enter(protocol.Stage.RUN)
         runner = MemberRunner(self._matrix.device, guilty[0])
         there = None if guilty[0].toolchain.writes_ptx else seen.built
-        subject, shown = self._by_itself(runner, batch, seen.image, there)
+        alone = Subject(module=self._emitted(batch), program=batch.program, image=seen.image.copy())
+        subject, shown = self._by_itself(runner, batch, alone, there)
         if shown.kind is None:
             # By itself it comes out right: what fails only in the company of other images is
             # not told apart here, but for what the same binary does not do every time.

@@ -290,9 +290,16 @@ class ProgramRounds(Rounds):
             groups.append((protocol.Found(bucket=own, cases=count), chosen))
         runner = BeatingRunner(self._ready.runner, self._heartbeat.beat, keeps=True)
 
+        @cache
+        def subject_of(place: int) -> Subject:
+            one = Subject(module=emitted(), program=program, image=images[place])
+            # By itself it mostly leaves the same: that was judged.
+            one.known[target] = expected[place][None]
+            one.known[target, actual[place].tobytes()] = judgement[place]
+            return one
+
         def fails(place: int) -> bool:
-            subject = Subject(module=emitted(), program=program, image=images[place])
-            return attempt(runner, subject).failed > 0
+            return attempt(runner, subject_of(place)).failed > 0
 
         new = [not self._told(found.bucket) for found, _ in groups]
         for found, (place, *_) in _by_themselves(groups, new, fails) if any(new) else groups:
@@ -300,7 +307,7 @@ class ProgramRounds(Rounds):
             if not self._told(bucket):
                 # A front end writes kernels anew, from their programs.
                 there = None if self._ready.choice.front_end is not None else launch.built
-                subject, _ = self._by_itself(runner, batch, images[place], there)
+                subject, _ = self._by_itself(runner, batch, subject_of(place), there)
                 module = subject.module
                 if other_kernels(subject):
                     bucket = families.beside_other_kernels(bucket)

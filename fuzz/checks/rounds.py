@@ -144,10 +144,9 @@ class Rounds(ABC):
         return emit(batch.program, module=batch.module, entry=entry)
 
     def _by_itself(
-        self, runner: Runner, batch: Batch, image: NDArray[np.uint8], built: Built | None
+        self, runner: Runner, batch: Batch, subject: Subject, built: Built | None
     ) -> tuple[Subject, Attempt]:
         """Run a program by itself and, where it is right so, beside those of its module."""
-        subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
         alone = attempt(runner, subject)
         programs = {} if built is None else built.module.programs
         if alone.kind is None and len(programs) > 1:
@@ -155,6 +154,7 @@ class Rounds(ABC):
             named = {"kernel" if name == batch.entry else name: programs[name] for name in programs}
             module = emit_all(named, module=batch.module)
             there = replace(subject, module=replace(module, kernels=(module.kernel("kernel"),)))
+            there.known.update(subject.known)
             tried = attempt(runner, there)
             if tried.failure is None and tried.kind is not None:
                 return there, tried
