@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -251,6 +252,20 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
+    """Return what raw patterns stand for; narrow ones are looked up."""
+    if bits.itemsize > 2:
+        return _decoded(bits, fmt)
+    index = bits.astype(np.intp)
+    columns = [column[index] for column in _every(fmt)[:-1]]
+    return _Numbers(*columns, special=not np.isfinite(columns[1]).all())
+
+
+@cache
+def _every(fmt: Format) -> _Numbers:
+    return _decoded(np.arange(1 << 8 * np.dtype(fmt.raw).itemsize, dtype=fmt.raw), fmt)
+
+
+def _decoded(bits: NDArray[Any], fmt: Format) -> _Numbers:
     magnitude = (bits.astype(np.int64) & fmt.magnitude) >> fmt.ignored_bits
     field = magnitude >> fmt.fraction_bits
     fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
