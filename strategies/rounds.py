@@ -294,8 +294,13 @@ class ProgramCoverage(Coverage):
         return chosen
 
     def _least(self, family: str, features: Sequence[Feature]) -> Feature:
-        counts = self.counts["pairs"], self.counts["asked"]
-        return min(features, key=lambda one: sum(c.get(_pair(family, one), 0) for c in counts))
+        reached, asked = self.counts["pairs"], self.counts["asked"]
+
+        def times(feature: Feature) -> int:
+            pair = _pair(family, feature)
+            return reached.get(pair, 0) + asked.get(pair, 0)
+
+        return min(features, key=times)
 
     def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
         """Return how much of each dimension was reached, of these opcodes and of all else."""

@@ -116,6 +116,7 @@ class Campaign:
         limits = msgspec.structs.asdict(budget).items()
         self._state.limits = Budget(**{name: limit and min(limit, MOST) for name, limit in limits})
         self._rounds = RoundQueue(self._state)
+        self._last_drawn: dict[int, protocol.RoundPlan] = {}  # one, by its place
         self._reached = Reached(self.plan.coverage)
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
         self._counts: protocol.Counts = protocol.Counts(
@@ -192,6 +193,8 @@ class Campaign:
                 if self.budget.seconds is not None:
                     last = self._started + self.budget.seconds + _REPLAYS
             self._give_examinations(self._seconds_left)
+            if (place := self._rounds.following) is not None:
+                self._drawn(place)  # for whoever is the next to come to an end
             self._listen()
             self._commit()
         self._finishing = True
@@ -238,9 +241,11 @@ class Campaign:
         return None if limit is None else max(0, limit - self._state.cases)
 
     def _listen(self) -> None:
+        # First what takes long: whoever comes to an end meanwhile, or next, is given something else
+        # before anything is written again.
+        self._tick()
         for event in self.pool.poll(_TICK):
             self._hear(event)
-        self._tick()
 
     def _hear(self, event: Event) -> None:
         match event:
@@ -251,9 +256,6 @@ class Campaign:
                 self._take_suspects(report.apart)
             case RoundEnd(job=protocol.Examination() as job, report=protocol.Found() as result):
                 self.triage.examined(job, result)
-                self.save()
-                # What it has left behind goes when the state on the disk says so.
-                self.triage.sweep()
             case Lost(job=protocol.RoundJob() as job):
                 nothing = protocol.RoundReport(
                     number=job.number, skip=job.skip, coverage=self.plan.coverage()
@@ -281,8 +283,11 @@ class Campaign:
         return self.triage.settled | {words[2] for words in wrong}
 
     def _drawn(self, place: int) -> protocol.RoundPlan:
-        number = place if self._shard is None else self._shard.number(place)
-        return self.plan.round(number, self._reached.known_to(place))
+        if place not in self._last_drawn:
+            number = place if self._shard is None else self._shard.number(place)
+            plan = self.plan.round(number, self._reached.known_to(place))
+            self._last_drawn = {place: plan}
+        return self._last_drawn[place]
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not (waiting := len(self.triage.waiting_for(ending=everybody))):
@@ -421,6 +426,8 @@ class Campaign:
         state.tries, state.turned = dict(self.triage.tries), dict(self.triage.turned)
         state.doomed = [*self.triage.doomed, *uncounted]
         self._store.save(state)
+        # What examinations have left behind goes when the state on the disk says so.
+        self.triage.sweep()
 
     def _restore(self, state: State) -> None:
         state.ended = ""
@@ -469,6 +476,16 @@ class RoundQueue:
         """Whether somebody works on a round."""
         return len(self._given) > len(self._again) + len(self._reports)
 
+    @property
+    def following(self) -> int | None:
+        """The first round that nobody was given; None if it has to wait for others."""
+        state = self._state
+        number = max(state.rounds, self._fresh)
+        while number in self._given or number in state.whole:
+            number += 1
+        self._fresh = number
+        return None if epoch_known(number) > state.rounds else number
+
     def job(
         self, left: int | None, draw: Callable[[int], protocol.RoundPlan], settled: frozenset[str]
     ) -> protocol.RoundJob | None:
@@ -476,12 +493,8 @@ class RoundQueue:
         if self._again:
             self._again.sort()
             return self._given[self._again.pop(0)]
-        state = self._state
-        number = max(state.rounds, self._fresh)
-        while number in self._given or number in state.whole:
-            number += 1
-        self._fresh = number
-        if epoch_known(number) > state.rounds:
+        state, number = self._state, self.following
+        if number is None:
             return None
         if left is not None:
             for earlier, job in self._given.items():

@@ -138,9 +138,9 @@ def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
     rounds: int, tmp_path: Path, full_disks: list[int]
 ) -> None:
     looker = Looker(tmp_path, [rounds // 2, rounds * 3 // 4, rounds - 1])
-    pool = Rough()
     status = None
     while status is None:
+        pool = Rough()
         corpus = create_corpus(tmp_path / "corpus", generator="test")
         with CampaignStore(corpus.path) as store:
             state = store.load()
