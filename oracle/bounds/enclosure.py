@@ -248,7 +248,11 @@ class _Numbers(NamedTuple):
     powers: Floats
     """2^exponent, a subnormal's being the least normal exponent; 0 for 0."""
     subnormal: Bools
-    special: bool
+
+    @property
+    def special(self) -> bool:
+        """Whether some element is infinite or NaN."""
+        return not np.isfinite(self.classes).all()
 
 
 def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
@@ -256,8 +260,7 @@ def _numbers(bits: NDArray[Any], fmt: Format) -> _Numbers:
     if bits.itemsize > 2:
         return _decoded(bits, fmt)
     index = bits.astype(np.intp)
-    columns = [column[index] for column in _every(fmt)[:-1]]
-    return _Numbers(*columns, special=not np.isfinite(columns[1]).all())
+    return _Numbers._make(column[index] for column in _every(fmt))
 
 
 @cache
@@ -285,7 +288,6 @@ def _decoded(bits: NDArray[Any], fmt: Format) -> _Numbers:
         grids=np.where(lowest == 0.0, np.inf, lowest),
         powers=np.where(size != 0.0, np.ldexp(1.0, exponent), 0.0),
         subnormal=(field == 0) & (fraction != 0),
-        special=bool(infinite.any()),
     )
 
 
@@ -304,7 +306,6 @@ def _times_scales(numbers: _Numbers, scales: NDArray[np.uint8], name: str) -> _N
         grids=np.where(values == 0.0, np.inf, numbers.grids * grids),
         powers=np.where(values == 0.0, 0.0, np.ldexp(numbers.powers, exponents)),
         subnormal=numbers.subnormal | ((significands < 1.0) & (values != 0.0)),
-        special=numbers.special or bool(nan.any()),
     )
 
 
