@@ -294,13 +294,8 @@ class ProgramCoverage(Coverage):
         return chosen
 
     def _least(self, family: str, features: Sequence[Feature]) -> Feature:
-        reached, asked = self.counts["pairs"], self.counts["asked"]
-
-        def times(feature: Feature) -> int:
-            pair = _pair(family, feature)
-            return reached.get(pair, 0) + asked.get(pair, 0)
-
-        return min(features, key=times)
+        reached, asked = (self.counts[name].get for name in ("pairs", "asked"))
+        return min(features, key=lambda one: reached(key := _pair(family, one), 0) + asked(key, 0))
 
     def lines(self, forms: Collection[str]) -> Sequence[CoverageLine]:
         """Return how much of each dimension was reached, of these opcodes and of all else."""
