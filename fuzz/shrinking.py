@@ -34,12 +34,12 @@ from strategies.simplification.examples import (
     smaller_code,
     visit,
 )
+from strategies.simplification.multiplications import fitted, narrower, plainer_products
 from strategies.simplification.steps import (
     drops,
     isolated,
     less_shared,
     loaded,
-    narrower,
     plain_matrices,
     plainer_accesses,
     plainer_metadata,
@@ -95,10 +95,12 @@ _SINGLE: tuple[Reduction, ...] = (
     partial(drops, size=1),
     unbound,
     narrower,
+    fitted,
     unwraps,
     smaller_code,
     less_shared,
     plainer_metadata,
+    plainer_products,
     plain_matrices,
     plainer_accesses,
     stored,
@@ -115,7 +117,16 @@ def shrink_program(trials: Trials) -> None:
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (one_warp, narrower, code, alone, given, plain_matrices):
+    for reduction in (
+        one_warp,
+        narrower,
+        plainer_products,
+        fitted,
+        code,
+        alone,
+        given,
+        plain_matrices,
+    ):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:

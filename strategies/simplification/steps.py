@@ -6,7 +6,6 @@ Each function iterates over simpler examples, the most promising first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.errors import UsageError
 from oracle.execution.tracing import trace
 from oracle.isa.forms import LANES, ROW_BYTES
-from oracle.isa.lookup import ACCESS_FORMS, FORMS, form_of
+from oracle.isa.lookup import ACCESS_FORMS, FORMS
 from oracle.layouts import Tile, write
 from oracle.program.operands import (
     COUNTS,
@@ -51,7 +49,6 @@ from oracle.program.steps import (
     product_of,
     stores_rows,
 )
-from oracle.program.warpgroup import AsyncProduct
 from strategies.matrices import buffers_of, places_of, plain_access, single_instruction
 from strategies.programs.builder import GUARD_BYTES
 from strategies.simplification.examples import (
@@ -482,31 +479,3 @@ def unbound(example: Example) -> Iterator[Example]:
     """Iterate over examples whose threads have as many registers as their compiler takes."""
     if example.program.registers:
         yield Example(program=replace(example.program, registers=0), image=example.image)
-
-
-def narrower(example: Example) -> Iterator[Example]:
-    """Iterate over examples whose products of a warpgroup have fewer columns, the fewest first.
-
-    All that share a D become narrower together, and so do the steps that load, set and store it.
-    """
-    steps = list(visit(example.program.steps))
-    shapes = {one.d: one.form.shape for _, one in steps if isinstance(one, AsyncProduct)}
-    for name, shape in shapes.items():
-        for columns in dict.fromkeys((8, shape.n // 16 * 8)):
-            if not 0 < columns < shape.n:
-                continue
-            with suppress(UsageError):  # some types have no such form, some code reads more of D
-                yield example.edited(_narrowed(steps, name, shape.n, columns)).tidied()
-
-
-def _narrowed(steps: Sequence[tuple[Site, Step]], name: str, n: int, columns: int) -> Edits:
-    edits: dict[Site, Steps] = {}
-    for site, step in steps:
-        if isinstance(step, AsyncProduct) and step.d == name:
-            form = form_of(step.form.opcode.replace(f"n{n}k", f"n{columns}k"))
-            edits[site], count = (replace(step, form=form),), form.words("d")
-    for site, step in steps:
-        whole = accesses_registers(step) or step.sets is not None
-        if whole and [use.name for use in step.uses] == [name]:
-            edits[site] = (step.changed(count=count),)
-    return edits

@@ -17,6 +17,7 @@ from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
@@ -35,6 +36,7 @@ from runners.emission import emit, emit_single
 from runners.kernels import KernelModule
 from runners.protocol import Capabilities, Collected, Compiled, Images, Pending, Ran
 from strategies.simplification.examples import Example, of_one_warp
+from strategies.simplification.multiplications import narrower
 
 FORM = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
 TILE = SharedTile(place=Place(buffer="s"), leading=128, stride=256)
@@ -264,6 +266,20 @@ def test_what_is_wrong_in_a_third_of_its_copies_is_made_as_small_as_what_always_
     assert len(kernel.splitlines()) < len(whole.splitlines())
     # Each block has an image of its own.
     assert "%ctaid.x" in kernel
+
+
+def test_code_that_reads_the_end_of_a_wide_d_reads_of_a_narrow_one() -> None:
+    wide = form_of(FORM.opcode.replace("n8", "n64"))
+    begin = program(
+        FENCE, replace(product(d="w"), form=wide, scale_d=0), COMMIT, WAIT,
+        code("y", "w.28 w.29 w.30 w.1", "xor.b32", 257),
+    )  # fmt: skip
+    image = np.zeros(begin.image_bytes, np.uint8)
+    (first, *_) = narrower(Example(program=begin, image=image))
+    assert undefined(first.program, target="sm_90a") == undefined(begin, target="sm_90a")
+    (only,) = (one for one in flat(first.program.steps) if isinstance(one, AsyncProduct))
+    assert only.form == FORM
+    assert "w.0 w.1 w.2 w.1" in {use.name for one in first.program.steps for use in one.reads}
 
 
 @pytest.mark.parametrize("program", [ALONE, READS])

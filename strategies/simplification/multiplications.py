@@ -1,0 +1,129 @@
+"""Simpler steps of a warpgroup: narrower multiplications, of fewer and plainer bytes.
+
+Each function iterates over simpler examples, the most promising first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from oracle.errors import UsageError
+from oracle.isa.lookup import form_of
+from oracle.program.operands import Place, Span, text_of
+from oracle.program.program import walk
+from oracle.program.steps import Step, accesses_registers, copies_bytes
+from oracle.program.warpgroup import AsyncProduct, SharedTile
+from strategies.simplification.examples import Edits, Example, Site, Steps, edited, visit
+
+
+def narrower(example: Example) -> Iterator[Example]:
+    """Iterate over examples whose products of a warpgroup have fewer columns, the fewest first.
+
+    All that share a D become narrower together, and so do the steps that load, set and store it.
+    """
+    steps = list(visit(example.program.steps))
+    shapes = {one.d: one.form.shape for _, one in steps if isinstance(one, AsyncProduct)}
+    for name, shape in shapes.items():
+        for columns in dict.fromkeys((8, shape.n // 16 * 8)):
+            if not 0 < columns < shape.n:
+                continue
+            with suppress(UsageError):  # some types have no such form, some code reads more of D
+                yield example.edited(_narrowed(steps, name, shape.n, columns)).tidied()
+
+
+def _narrowed(steps: Sequence[tuple[Site, Step]], name: str, n: int, columns: int) -> Edits:
+    edits: dict[Site, Steps] = {}
+    for site, step in steps:
+        if isinstance(step, AsyncProduct) and step.d == name:
+            form = form_of(step.form.opcode.replace(f"n{n}k", f"n{columns}k"))
+            edits[site], count = (replace(step, form=form),), form.words("d")
+    for site, step in steps:
+        whole = accesses_registers(step) or step.sets is not None
+        if whole and [use.name for use in step.uses] == [name]:
+            edits[site] = (step.changed(count=count),)
+        elif site not in edits and not step.blocks:
+            changes: dict[str, Any] = {
+                use.field: text_of(
+                    one._replace(number=one.number % count) if one.bank == name else one
+                    for one in use.registers
+                )
+                for use in step.uses
+                if any(one.bank == name and one.number >= count for one in use.registers)
+            }
+            edits |= {site: (step.changed(**changes),)} if changes else {}
+    return edits
+
+
+_ADJACENT: Mapping[str, Any] = {"leading": 128, "stride": 256}
+"""Bytes between the parts of 8 rows of 16 bytes of a matrix without a swizzle, two in a row."""
+
+
+def plainer_products(example: Example) -> Iterator[Example]:
+    """Iterate over examples whose products of a warpgroup are plainer: all, then one by one.
+
+    Plain ones multiply what lies plainly at the start of one buffer, with constants of 1.
+    """
+    products = {
+        site: step for site, step in visit(example.program.steps) if isinstance(step, AsyncProduct)
+    }
+    tiles = [tile for step in products.values() for tile in step.tiles.values()]
+    plain: list[tuple[str, Any]] = [
+        ("tile", SharedTile(place=Place(buffer=name), **_ADJACENT))
+        for name in dict.fromkeys(tile.place.buffer for tile in tiles)
+    ]
+    plain += [("scale_d", 1), ("scale_d", 0), ("scale_a", 1), ("scale_b", 1), ("selector", 0)]
+    for name, value in plain:
+        edits = {site: (_plain_product(step, name, value),) for site, step in products.items()}
+        yield example.edited(edits).tidied()
+        if len(edits) > 1:
+            for site, steps in edits.items():
+                yield example.edited({site: steps}).tidied()
+
+
+def _plain_product(step: AsyncProduct, name: str, value: Any) -> AsyncProduct:
+    if name == "tile":
+        return replace(step, **{f"{operand}_tile": value for operand in step.tiles})
+    own = getattr(step, name)
+    return replace(step, **{name: value}) if own != value and own not in (0, None) else step
+
+
+_COPIED_AT_ONCE = 16  # bytes of a thread
+
+
+def fitted(example: Example) -> Iterator[Example]:
+    """Yield a warpgroup's example whose copies and buffers end behind what steps touch.
+
+    A narrower multiplication reads little of what is copied for it.
+    """
+    program = example.program
+    if program.warps == 1:
+        return
+    whole = program.threads * _COPIED_AT_ONCE
+    read = _ends(span for step in walk(program.steps) for span in step.bytes_read)
+    edits = dict[Site, Steps]()
+    for site, step in visit(program.steps):
+        if copies_bytes(step) and program.buffer(step.destination.buffer).space == "shared":
+            left = read.get(step.destination.buffer, 0) - step.destination.offset
+            # A turn that all threads take is one line, others have a predicate as well.
+            size = -(-left // whole) * whole
+            if 0 < size < step.size:
+                edits[site] = (replace(step, size=size),)
+    steps = edited(program.steps, edits)
+    touched = _ends(
+        span for step in walk(steps) for span in (*step.bytes_read, *step.bytes_written)
+    )
+    buffers = [
+        replace(one, size=min(one.size, touched.get(one.name, one.size))) for one in program.buffers
+    ]
+    yield example.with_program(buffers, steps).tidied()
+
+
+def _ends(spans: Iterable[Span]) -> dict[str, int]:
+    """Return by buffer where the last of some bytes ends."""
+    found = dict[str, int]()
+    for span in spans:
+        found[span.buffer] = max(found.get(span.buffer, 1), span.end)
+    return found
