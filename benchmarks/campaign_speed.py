@@ -11,11 +11,12 @@ per multiplication, too. Prints one JSON object. Usage:
 
 With --fault the rate is that of a campaign that meets the fault.
 
-    python benchmarks/campaign_speed.py --rounds N [--images N] [--ptxas PATH]
+    python benchmarks/campaign_speed.py --rounds N [--images N] [--ptxas PATH] [--only PATTERN]
+        [--target TARGET]
 
-prints milliseconds of process time a program, by stage, of what a worker of a default campaign on
-an H200 does with N rounds beside the GPU, whose results are what the oracle expects. With --ptxas
-modules are compiled at -O3 besides, in processes that begin anew.
+prints milliseconds of process time a program, by stage, of what a worker of a campaign on an H200,
+by default the default one, does with N rounds beside the GPU, whose results are what the oracle
+expects. With --ptxas modules are compiled at -O3 besides, in processes that begin anew.
 """
 
 from __future__ import annotations
@@ -198,17 +199,19 @@ class Echo(ClosedAtTheEnd):
         """Nothing is held open."""
 
 
-def by_stage(count: int, images: int | None, ptxas: Path | None) -> dict[str, Any]:
+def by_stage(
+    count: int, images: int | None, ptxas: Path | None, selection: Selection, target: str
+) -> dict[str, Any]:
     """Return milliseconds of process time a program of a worker that does so many rounds."""
     keep_memory()
     meter = StageMeter()
     choice = RunnerChoice(name="cuda")
     runner = Echo(meter, ptxas)
     ready = OpenRunner(
-        choice=choice, runner=runner, target="sm_90", ptx_version="9.0", version="", device="H200",
-        uuid="none", cuda="13.0", groups="sm_90a", release="13.0",
+        choice=choice, runner=runner, target=target, ptx_version="9.0", version="", device="H200",
+        uuid="none", cuda="13.0", groups="sm_90a" if target == "sm_90" else "", release="13.0",
     )  # fmt: skip
-    check = Programs(choice=choice, seed=424242, images=images)
+    check = Programs(choice=choice, seed=424242, selection=selection, images=images)
     with ExitStack() as stack, patch.object(rounds, "execute", runner.expect):
         opened = check.on_runner(ready, meter, stack)
         plan, known = check.plan(opened.facts), ProgramCoverage()
@@ -240,21 +243,28 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--warm", type=float, default=0.3, help="share that is not counted")
-    parser.add_argument("--only", default=FORM)
+    parser.add_argument("--only", help=f"{FORM}, of --rounds all")
     parser.add_argument("--images", type=int)
     parser.add_argument("--fault", action="append", default=[], help="plant it; again for others")
     parser.add_argument("--rounds", type=int, help="of a GPU's worker, without the GPU")
+    parser.add_argument("--target", default="sm_90", help="of --rounds")
     parser.add_argument("--ptxas", type=Path)
     options = parser.parse_args()
+    only = options.only or FORM
     if options.rounds:
         if any(os.environ.get(name) != one for name, one in ONE_THREAD.items()):
             parser.error(f"--rounds needs {' '.join(f'{k}={v}' for k, v in ONE_THREAD.items())}")
-        print(json.dumps(by_stage(options.rounds, options.images, options.ptxas)))
+        selection = Selection(pattern=options.only or "*")
+        print(
+            json.dumps(
+                by_stage(options.rounds, options.images, options.ptxas, selection, options.target)
+            )
+        )
         return
     check = Programs(
         choice=RunnerChoice(name=options.runner, faults=tuple(options.fault)),
         seed=1,
-        selection=Selection(pattern=options.only),
+        selection=Selection(pattern=only),
         images=options.images,
     )
     meter = Meter(options.warm * options.seconds)
@@ -277,12 +287,12 @@ def main() -> None:
                 store=store,
             )
             progress = campaign.run()
-    raw = alone(facts.target, facts.ptx_version, options.only)
+    raw = alone(facts.target, facts.ptx_version, only)
     both = 1 / (1 / raw["filling"] + 1 / raw["oracle"])
     row = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "device": facts.device,
-        "only": options.only,
+        "only": only,
         "faults": options.fault,
         "workers": options.workers,
         "cases_per_second": round(meter.rate),

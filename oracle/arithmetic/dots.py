@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic import conversions
 from oracle.arithmetic.conversions import CANONICAL_NAN, Scratch, flushed, narrow, own_scratch
+from oracle.arithmetic.untruncated import untruncated_sums
 from oracle.isa.forms import FORMATS, Format, format_named
 from oracle.models import ScalarDot, TruncatedDot
 
@@ -167,6 +168,15 @@ def _met(b: _Operand, rows: Index, scratch: Scratch) -> _Operand:
     return b._replace(values=made[0], exponents=made[1], special=np.tile(b.special, m))
 
 
+def _met_by(b: _Operand, rows: Index, scratch: Scratch) -> _Operand:
+    """Return the elements of B, (K, 1, n), that some rows of A meet, (K / 2, rows, n)."""
+    made = []
+    for one in b[:2]:
+        out = scratch.array(f"met {one.dtype}", (*rows.shape, one.shape[2]), one.dtype)
+        made.append(one[:, 0].take(rows, axis=0, out=out, mode="clip"))
+    return b._replace(values=made[0], exponents=made[1])
+
+
 def _chain(
     a: Array, b: Array, c: Array, rule: TruncatedDot, scratch: Scratch,
     members: tuple[tuple[int, ...], ...], *, keeps_c: bool, rows: Index | None = None,
@@ -183,18 +193,33 @@ def _chain(
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = _decoded("a", a, (2, 1, 0), rule, scratch)
         right = _decoded("b", b, (1, 2, 0), rule, scratch)
-        right = right if rows is None else _met(right, rows, scratch)
         total = c.transpose(1, 2, 0)
         if keeps_c or not total.flags.c_contiguous:
             total = scratch.tiles_last("c", c, (1, 2, 0))
         m, n, tiles = total.shape
+        is_one = len(a) == 1 and n == 1  # the tiles are the columns of B
+        if is_one and len(blocks) == 1 and rule.is_usual:
+            exact = _untruncated(left, right, total, rule, rows)
+            if exact is not None:
+                _round(exact, np.ones((), np.float32), total, rule)
+                _cut(total, rule)
+                return total
         size = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
+        if rows is not None and not is_one:
+            right = _met(right, rows, scratch)
         add = _add_block if rule.is_usual else _add_unusual_block
         for row in range(0, m, size):
             part = slice(row, row + size)
             for some in blocks:
-                lines, columns = _part(left, (some, part, None)), _part(right, some)
-                add(lines, columns, total[part], rule, scratch)
+                lines, columns, sums = _part(left, (some, part, None)), right, total[part]
+                if rows is None or not is_one:
+                    columns = _part(right, some)
+                else:
+                    # Each row has columns of B of its own: it stands where n does.
+                    lines = _part(left, (some, None, part))
+                    columns = _met_by(right, rows[some, part], scratch)
+                    sums = sums.transpose(1, 0, 2)
+                add(lines, columns, sums, rule, scratch)
     return total
 
 
@@ -211,9 +236,8 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     if len(tiles):
         plain = scratch.array("plain", c[..., special].shape, working.values)
         # As IEEE 754 adds.
-        left = a.values[:, :, 0, :]
-        left = left if left.shape[-1] == 1 else left[..., special]
-        np.einsum("krt,knt->rnt", left, b.values[..., special], out=plain)
+        left = a.values if a.values.shape[-1] == 1 else a.values[..., special]
+        np.einsum("krnt,knt->rnt", left, b.values[..., special], out=plain)
         plain += element_values(c[..., special], fmt)
     largest -= fmt.bias
     products = _largest_exponents(a.exponents, b.exponents, scratch)
@@ -257,19 +281,30 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     exact = scratch.copy("exact", total, np.float64)
     exact += scale
 
-    if fmt.name == "f32":
-        _round_toward_zero(exact, grid, c, subnormal=least < -126)
-    else:
-        _round_to_nearest_half(exact, grid, c)
+    _round(exact, grid, c, rule, subnormal=least < -126)
     if low is not None:
         c.put(low, alone)
-    if rule.sum_bits is not None:
-        c &= np.uint32(-1 << (fmt.fraction_bits - rule.sum_bits.value) & 0xFFFF_FFFF)
-        np.copyto(c, 0, where=c == np.uint32(1 << 31))
+    _cut(c, rule)
     if plain is not None:
         patterns = c[..., special]
         _overwrite_special(patterns, plain, fmt)
         c[..., special] = patterns
+
+
+def _untruncated(
+    a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, rows: Index | None
+) -> NDArray[np.float64] | None:
+    """Return what `untruncated_sums` does, of one tile: `a` is (k, m, 1), `b` (k, 1, n)."""
+    if a.special.any() or b.special.any():
+        return None
+    fmt, smallest = rule.accumulator_format, a.working.smallest // 2
+    ends = tuple(max(int(one.exponents.max()), smallest) for one in (a, b))
+    factors = a.values[:, :, 0], b.values[:, 0]
+    exact = untruncated_sums(
+        factors, ends, element_values(c, fmt)[:, 0], rows, bits=rule.fraction_bits.value,
+        least=max(rule.zero_exponent.value, 1 - fmt.bias),
+    )  # fmt: skip
+    return None if exact is None else exact[:, None]
 
 
 def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
@@ -317,6 +352,25 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
                 np.copyto(term, product, casting="unsafe")
                 total += term
     return total
+
+
+def _round(
+    exact: NDArray[np.float64], grid: Array, out: Array, rule: TruncatedDot, *,
+    subnormal: bool = False,
+) -> None:  # fmt: skip
+    """Round exact * grid to patterns of the accumulator; `subnormal`: below 2^-126 is possible."""
+    if rule.accumulator_format.name == "f32":
+        _round_toward_zero(exact, grid, out, subnormal=subnormal)
+    else:
+        _round_to_nearest_half(exact, grid, out)
+
+
+def _cut(sums: Array, rule: TruncatedDot) -> None:
+    """Clear the bits of sums that units of 8-bit elements do not have."""
+    if rule.sum_bits is not None:
+        left_out = rule.accumulator_format.fraction_bits - rule.sum_bits.value
+        sums &= np.uint32(-1 << left_out & 0xFFFF_FFFF)
+        np.copyto(sums, 0, where=sums == np.uint32(1 << 31))
 
 
 def _round_toward_zero(
@@ -416,7 +470,8 @@ def dot_product(
     `a`, `b`, `c`: (tiles, m, k), (tiles, k, n), (tiles, m, n); A of one tile is that of all.
     `keeps_c`: Whether `c` is needed later; if not, it may become the result.
     `rows`: The rows of B that those of a sparse A meet, (k, m, tiles). Then `a` and `c` are
-    (m * tiles, 1, k) and (m * tiles, 1, n).
+    (m * tiles, 1, k) and (m * tiles, 1, n). With an A of one tile, and columns of B as tiles,
+    (k, m).
     """
     accumulator = rule.accumulator_format
     a, b, c = _operands(a, b, c, rule)

@@ -116,15 +116,20 @@ def product(
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
     dot = model.dot_for(form)
-    if rows is None and _WIDE * len(c) <= prod(c.shape[1:]):
+    if _is_wide(c):
         columns = np.empty(c.shape, form.d_type.raw)
         for tile, out in enumerate(columns):
             # Each column of B is a tile of its own.
             left, right, addend = a[tile, None], b[tile].T[..., None], c[tile].T[..., None]
-            out[...] = dot_product(left, right, addend, rule=dot, scratch=scratch)[:, 0]
+            met = None if rows is None else rows[tile].T
+            out[...] = dot_product(left, right, addend, rule=dot, scratch=scratch, rows=met)[:, 0]
         return columns
     d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
     return d.transpose(2, 0, 1)
+
+
+def _is_wide(c: NDArray[Any]) -> bool:
+    return _WIDE * len(c) <= prod(c.shape[1:])
 
 
 _WIDE = 512
@@ -215,13 +220,18 @@ def placed_product(
     if metadata is not None and by_rows:
         # Each row of A meets rows of B of its own. A place that is not chosen is no term of the
         # sum: it has no exponent (measured on H200, 2026-11-23).
-        a, c = layouts.by_row(a), layouts.by_row(c)
-        if scales is not None or form.a_type.bits == 32:
+        met = scales is not None or form.a_type.bits == 32
+        if not met:
+            rows = layouts.rows_met(form, *metadata)
+        if rows is not None and _is_wide(c):
+            by_rows = False
+        else:
+            a, c = layouts.by_row(a), layouts.by_row(c)
+            rows = None if rows is None else rows.T
+        if met:
             # Metadata without a meaning choose halves of several elements of tf32.
             b = layouts.met(form, b, *metadata)
             scales = None if scales is None else layouts.scales_by_row(*scales)
-        else:
-            rows = layouts.rows_met(form, *metadata).T
     elif metadata is not None:
         a = layouts.expanded(form, a, *metadata)
     made = product(form, a, b, c, model, scratch, keeps_c=False, scales=scales, rows=rows)

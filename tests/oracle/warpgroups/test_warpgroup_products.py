@@ -8,6 +8,7 @@ from one_block import dot, holder, nibble_at
 
 import oracle
 from oracle import layouts
+from oracle.arithmetic import dots
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import form_of, warpgroup_forms
@@ -186,6 +187,83 @@ def test_a_sum_of_f16_that_underflows_is_plus_0() -> None:
     found = oracle.wgmma(opcode, a, b[:16, :8], d).view(np.uint16)
     assert (found == 0).any()
     assert not (found == 0x8000).any()
+
+
+SHORT = {
+    "whole": True, "zeros": True, "all zero": True, "special": False, "subnormal": None,
+    "overflow": None, "far above": None, "far below": False,
+}  # fmt: skip
+"""Contents at the edge of what no sum truncates, and whether it is then added as it is."""
+
+
+def at_an_edge(form: Form, content: str, rng: np.random.Generator):
+    made = []
+    special = rng.choice(["a", "b", "c"])
+    for operand, rows, columns in (
+        ("a", 64, form.matrix("a").columns), ("b", form.shape.k, 8), ("c", 64, 8)
+    ):  # fmt: skip
+        fmt, shape = form.type(operand), (rows, columns)
+        step = 1 << fmt.ignored_bits
+        field = step << fmt.fraction_bits
+        whole = [0, fmt.one, fmt.one + field, fmt.one + field + field // 2, fmt.one + 2 * field]
+        bits = np.array(whole)[rng.integers(0, len(whole), shape)]  # 0 to 4
+        bits[rng.random(shape) < 0.2] = 0
+        last = fmt.infinity - step
+        match content:
+            case "zeros" if operand != "a":
+                bits[:] = 0
+            case "all zero":
+                bits[:] = 0
+            case "special" if operand == special:
+                bits.flat[rng.integers(bits.size)] = rng.choice([last + step, fmt.magnitude])
+            case "subnormal":
+                bits = rng.integers(0, field // step + 2, shape) * step
+            case "overflow":
+                bits[rng.random(shape) < 0.5] = last - last % field
+            case "far above" if operand == "c":
+                bits = np.where(bits, np.minimum(bits + rng.integers(4, 16) * field, last), 0)
+            case "far below" if operand == "c":
+                bits = rng.integers(1, 2 * field // step, shape) * step
+        signs = rng.integers(0, 2, shape) * (fmt.magnitude + 1)
+        made.append((bits | signs).astype(fmt.raw))
+    return made
+
+
+@pytest.mark.parametrize("content", SHORT)
+@pytest.mark.parametrize("form", [one for one in SMALL if one.a_type.is_float], ids=name)
+def test_what_no_sum_truncates_is_added_to_the_same_bits(
+    form: Form, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros of both signs, too, subnormals, and sums that overflow or end below the last bit."""
+    short, taken = dots._untruncated, list[bool]()
+
+    def noted(*given):
+        found = short(*given)
+        taken.append(found is not None)
+        return found
+
+    rng = np.random.default_rng([list(SHORT).index(content), form.shape.k])
+    a, b, c = at_an_edge(form, content, rng)
+    *_, metadata = drawn(form, 3)
+    more = {} if metadata is None else {"metadata": metadata}
+    monkeypatch.setattr(dots, "_untruncated", noted)
+    found = oracle.wgmma(form.opcode, a, b, registers(c), **more)
+    # Metadata without a meaning, too.
+    other = {key: rng.integers(0, 1 << 32, 128, np.uint32) for key in more}
+    again = oracle.wgmma(form.opcode, a, b, registers(c), **other)
+    monkeypatch.setattr(dots, "_untruncated", lambda *_: None)
+    assert (oracle.wgmma(form.opcode, a, b, registers(c), **more) == found).all()
+    assert (oracle.wgmma(form.opcode, a, b, registers(c), **other) == again).all()
+    if form.a_type.bits < 32 or metadata is None:
+        assert taken == [SHORT[content]] * 2 or SHORT[content] is None
+    bits = form.d_type.bits
+    for row, column in zip(range(64), [*range(8)] * 8, strict=True):
+        met = range(form.shape.k)
+        if metadata is not None:
+            met = rows_met(form, metadata, 0, row)
+        thread, register, low = holder(row, column, bits)
+        held = int(found[thread, register]) >> low & ((1 << bits) - 1)
+        assert held == element(form, a, b, c, met, row, column), (row, column)
 
 
 def test_a_selector_without_a_meaning_is_refused() -> None:
