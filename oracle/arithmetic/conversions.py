@@ -138,7 +138,7 @@ def narrow_to_bf16(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
     # The largest finite pattern plus half a unit carries into infinity, as it has to.
     rounded = ((bits + (np.uint32(0x7FFF) + odd)) >> np.uint32(16)).astype(np.uint16)
     nan = (bits & np.uint32(0x7FFF_FFFF)) > np.uint32(0x7F80_0000)
-    return np.where(nan, np.uint16(0x7FFF), rounded)
+    return where(nan, np.uint16(0x7FFF), rounded)
 
 
 _PIECE = 1 << 14

@@ -95,6 +95,21 @@ def _nth(mask: Bits, base: Bits, offset: Bits) -> Bits:
     return where(none, np.uint32(_NONE), where(down, 31 - found, found))
 
 
+def _once(a: Bits) -> Bits:
+    """Return an array without the axes along which all is the same place of memory: a constant."""
+    return a[tuple(slice(None if step else 1) for step in a.strides)]
+
+
+def _lean(function: Function) -> Function:
+    """Return a function that computes what constants alone decide only once."""
+
+    def compute(*sources: Bits) -> Bits:
+        made, shape = function(*map(_once, sources)), sources[0].shape
+        return made if made.shape == shape else np.broadcast_to(made, shape)
+
+    return compute
+
+
 def shifted_left(a: Bits, amount: Bits) -> Bits:
     """Shift left; from the width of the register on, nothing is left (9.7.8.8)."""
     bits = a.dtype.itemsize * 8
@@ -134,7 +149,7 @@ def _field(t: Integer, a: Bits, position: Bits, length: Bits) -> Bits:
 
 def _inserted(a: Bits, b: Bits, position: Bits, length: Bits) -> Bits:
     position, length = position & np.uint32(255), length & np.uint32(255)
-    every = np.full(a.shape, ~a.dtype.type(0))
+    every = ~a.dtype.type(0)
     mask = shifted_left(~shifted_left(every, length), position)
     return (b & ~mask) | (shifted_left(a, position) & mask)
 
@@ -148,20 +163,14 @@ def _extended(t: Integer, clamp: bool, a: Bits, b: Bits) -> Bits:
 
 
 def _mask(clamp: bool, a: Bits, b: Bits) -> Bits:
-    every = np.full(a.shape, _NONE, np.uint32)
+    every: Any = np.uint32(_NONE)
     if not clamp:
         a, b = a & np.uint32(31), b & np.uint32(31)
     # Positions and widths are at most 32 from here on, and bits above the register are lost.
     return shifted_left(~shifted_left(every, b), a)
 
 
-def _once(a: Bits) -> Bits:
-    """Return an array without the axes along which all is the same place of memory: a constant."""
-    return a[tuple(slice(None if step else 1) for step in a.strides)]
-
-
 def _looked_up(a: Bits, b: Bits, c: Bits, table: Bits) -> Bits:
-    table = _once(table)
     found = [np.uint32(0) - (table >> np.uint32(entry) & np.uint32(1)) for entry in range(8)]
     for source in (c, b, a):
         # One of each two, as a bit of the source says: the entries that are left.
@@ -171,14 +180,15 @@ def _looked_up(a: Bits, b: Bits, c: Bits, table: Bits) -> Bits:
 
 
 def _permuted(a: Bits, b: Bits, selector: Bits) -> Bits:
-    selector = _once(selector)
-    result = np.zeros_like(a)
+    result: Bits = np.zeros(1, np.uint32)
     for at in range(4):
         chosen = selector >> np.uint32(4 * at)
         word = where(chosen & 4 != 0, b, a)
-        signs = (word >> np.uint32(7) & np.uint32(0x0101_0101)) * np.uint32(0xFF)
-        word = where(chosen & 8 != 0, signs, word)
-        result |= (word >> (chosen & 3) * np.uint32(8) & np.uint32(0xFF)) << np.uint32(8 * at)
+        if (by_sign := chosen & 8 != 0).any():
+            signs = (word >> np.uint32(7) & np.uint32(0x0101_0101)) * np.uint32(0xFF)
+            word = where(by_sign, signs, word)
+        byte = word >> (chosen & 3) * np.uint32(8) & np.uint32(0xFF)
+        result = result | byte << np.uint32(8 * at)
     return result
 
 
@@ -214,14 +224,14 @@ def _logic() -> Iterator[ScalarInstruction]:
             )  # fmt: skip
     table = {3: Immediate(0, 255, True)}
     yield row(
-        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", _looked_up, ((4, 3), 50),
+        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", _lean(_looked_up), ((4, 3), 50),
         immediates=anything(3) | table,
     )  # fmt: skip
     for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
         yield row(
             f"lop3.{name}.b32", "9.7.8.6", "b32 pred", "b32 b32 b32 b32 pred",
             lambda a, b, c, table, q, combine=combine: (
-                result := _looked_up(a, b, c, table), combine(result != 0, q),
+                result := _lean(_looked_up)(a, b, c, table), combine(result != 0, q),
             ),
             ((8, 2), 70), immediates=table,
         )  # fmt: skip
@@ -233,14 +243,14 @@ def _shifts() -> Iterator[ScalarInstruction]:
     ):
         yield row(
             f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32", "b32 b32 b32",
-            partial(_funnel, left, clamp), ((3, 1), 32),
+            _lean(partial(_funnel, left, clamp)), ((3, 1), 32),
             immediates=anything(2) | {2: Immediate(0, 40)},
         )  # fmt: skip
     for bits in _SIZES:
         r, by = f"b{bits}", {1: Immediate(0, bits + 8)}
-        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", shifted_left, immediates=by)
+        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", _lean(shifted_left), immediates=by)
         for letter in "bus":
-            evaluate = partial(shifted_right, Integer(bits, letter == "s"))
+            evaluate = _lean(partial(shifted_right, Integer(bits, letter == "s")))
             yield row(f"shr.{letter}{bits}", "9.7.8.9", r, f"{r} b32", evaluate, immediates=by)
 
 
@@ -250,7 +260,7 @@ def _fields() -> Iterator[ScalarInstruction]:
             continue
         r = t.register
         yield row(
-            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", partial(_field, t), _SM_20,
+            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", _lean(partial(_field, t)), _SM_20,
             immediates={1: _BYTE, 2: _BYTE},
         )  # fmt: skip
         for amount, name in enumerate(("bfind", "bfind.shiftamt")):
@@ -264,7 +274,7 @@ def _fields() -> Iterator[ScalarInstruction]:
             )  # fmt: skip
         yield row(f"brev.{r}", "9.7.1.18", r, r, _reversed, _SM_20)
         yield row(
-            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", _inserted, _SM_20,
+            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", _lean(_inserted), _SM_20,
             immediates={2: _BYTE, 3: _BYTE},
         )  # fmt: skip
     newer, length = ((7, 6), 70), Immediate(0, 40)
@@ -272,10 +282,10 @@ def _fields() -> Iterator[ScalarInstruction]:
         for t in WORDS:
             yield row(
                 f"szext.{mode}.{t.name}", "9.7.1.21", "b32", "b32 b32",
-                partial(_extended, t, clamp), newer, immediates={1: length},
+                _lean(partial(_extended, t, clamp)), newer, immediates={1: length},
             )  # fmt: skip
         yield row(
-            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", partial(_mask, clamp), newer,
+            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", _lean(partial(_mask, clamp)), newer,
             immediates={0: length, 1: length},
         )  # fmt: skip
     # A base above 31 is undefined. The offset is .s32, and its magnitude is counted down; what that
@@ -299,7 +309,7 @@ def _permutations() -> Iterator[ScalarInstruction]:
 def _permutation(mode: str, function: Function, most: int) -> ScalarInstruction:
     constants = anything(2) | {2: Immediate(0, most)}
     name = f"prmt.b32{mode}"
-    return row(name, "9.7.9.7", "b32", "b32 b32 b32", function, _SM_20, immediates=constants)
+    return row(name, "9.7.9.7", "b32", "b32 b32 b32", _lean(function), _SM_20, immediates=constants)
 
 
 def _packed(kind: type[np.generic], *parts: Bits) -> Bits:

@@ -59,7 +59,12 @@ NEAREST: dict[str, Function] = {
 
 
 def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IEEE") -> Bits:
-    """Round doubles, exact or rounded to odd, to a format; parameters as of `rounded`."""
+    """Round doubles, exact or rounded to odd, or singles to nearest, to a format.
+
+    Parameters as of `rounded`.
+    """
+    if numbers.dtype == np.float32:
+        return _canonical(NEAREST[fmt.name](numbers.view(np.uint32)), np.isnan(numbers), fmt)
     # f32 in between does no harm, but that its subnormals have too few bits for bf16's.
     few = fmt.name == "bf16" and ((np.abs(numbers) < 2.0**-126) & (numbers != 0.0)).any()
     with np.errstate(all="ignore"):
@@ -79,12 +84,15 @@ def patterns_of(numbers: Floats, fmt: Format, rounding: str, overflow: str = "IE
                 limit = fmt.largest if overflow == "largest" else np.inf
                 ends = np.array([-limit, limit]).astype(FLOATS[fmt.name]).view(fmt.raw)
                 bits = where(finite, bits, ends[(numbers > 0).astype(np.intp)])
-    nan = np.isnan(numbers)
+    return _canonical(bits, np.isnan(numbers), fmt)
+
+
+def _canonical(bits: Bits, nan: NDArray[np.bool_], fmt: Format) -> Bits:
     return where(nan, bits.dtype.type(NANS[fmt.name]), bits) if nan.any() else bits
 
 
 def flushed_patterns_of(numbers: Floats, fmt: Format, rounding: str) -> Bits:
-    """Round doubles to f16 or f32, and flush what is tiny to zeros of its sign.
+    """Round as `patterns_of` to f16 or f32, and flush what is tiny to zeros of its sign.
 
     A result is tiny if it is below the least normal number after rounding as if exponents had no
     end: of mul and fma on an H200, 2026-11-23; of cvt.f32.f64 in code of ptxas 11.8 to 13.5.
@@ -118,16 +126,29 @@ def _sum(rounding: str, x: Floats, y: Floats) -> Floats:
 
 def _computed(
     function: Callable[..., Floats], fmt: Format, rounding: str, ftz: bool, clamp: str,
-    *sources: Bits,
+    *sources: Bits, single: np.ufunc | None = None,
 ) -> Bits:  # fmt: skip
     if ftz:
         sources = tuple(flushed(one, fmt) for one in sources)
     with np.errstate(all="ignore"):
-        numbers = function(rounding, *(values(one, fmt) for one in sources))
+        if single is None:
+            numbers = function(rounding, *(values(one, fmt) for one in sources))
+        else:
+            numbers = single(*(_singles(one, fmt) for one in sources))
         numbers = CLAMPS[clamp](numbers)
         return (flushed_patterns_of if ftz else patterns_of)(numbers, fmt, rounding)
 
 
+def _singles(bits: Bits, fmt: Format) -> NDArray[np.float32]:
+    numbers: NDArray[np.float32] = (
+        bits.view(np.float32) if fmt.name == "f32" else values(bits, fmt).astype(np.float32)
+    )
+    return numbers
+
+
+_SINGLE = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+"""What f32 computes as if rounded once to nearest, of itself and, rounded again, of formats with
+at most half of its 24 bits less one (Figueroa 1995). Flushed, f32 needs more bits."""
 _SIGN = np.uint64(1 << 63)
 _ONE = np.uint64(0x3FF0_0000_0000_0000)
 
@@ -141,9 +162,12 @@ def _f64(rounding: str, a: Bits, b: Bits, c: Bits) -> Bits:
 def _extreme(
     fmt: Format, largest: bool, ftz: bool, nan: bool, xorsign: bool, a: Bits, b: Bits
 ) -> Bits:
+    alike = a is b
     if ftz:
         a, b = flushed(a, fmt), flushed(b, fmt)
     kind = a.dtype.type
+    if alike and not xorsign:
+        return where(conversions.is_nan(a, fmt), kind(NANS[fmt.name]), a)
     sign = (a ^ b) & kind(fmt.magnitude + 1)
     not_a, not_b = conversions.is_nan(a, fmt), conversions.is_nan(b, fmt)
     if xorsign:
@@ -171,7 +195,8 @@ def _rows(
     nan: bool = True,
 ) -> Iterator[ScalarInstruction]:  # fmt: skip
     """Make the row of a function of patterns, and that of pairs of 16 bits; `nan`: open bits."""
-    function = in_pieces(function)
+    if sources > 1:
+        function = in_pieces(function)
     kinds = [(fmt.name, f"b{fmt.bits}", function)]
     if fmt.bits == 16:
         kinds.append((f"{fmt.name}x2", "b32", pieces(function, 16)))
@@ -224,7 +249,11 @@ def _arithmetic() -> Iterator[ScalarInstruction]:
             variants += [(f16, "rn", ftz, "relu", both) for ftz in _FLUSHES]
             variants.append((bf16, "rn", "", "relu", both))
         for fmt, rounding, ftz, clamp, since in variants:
-            computed = partial(_computed, function, fmt, rounding, bool(ftz), clamp)
+            exact = rounding != "rn" or (ftz and fmt.name == "f32")
+            computed = partial(
+                _computed, function, fmt, rounding, bool(ftz), clamp,
+                single=None if exact else _SINGLE.get(name),
+            )  # fmt: skip
             words = name, rounding, ftz, clamp
             yield from _rows(words, fmt, sources, computed, since, nan=not clamp)
 
@@ -353,7 +382,7 @@ def _integers() -> Iterator[ScalarInstruction]:
         for sat in (False, True) if narrower else (False,):
             opcode = f"cvt{'.sat' if sat else ''}.{target.name}.{source.name}"
             function = partial(_integer_to_integer, source, target, sat, to)
-            yield _row(opcode, to, (of,), function)
+            yield row(opcode, "9.7.9.21", f"b{to}", f"b{of}", function)
 
 
 def _mixed() -> Iterator[ScalarInstruction]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import product
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,6 +192,12 @@ _PIECE = 1 << 12
 """Elements computed together: a dozen working arrays of 32 KiB stay in the cache."""
 
 
+def _each(function: Callable[[Bits], Bits], sources: Sequence[Bits]) -> list[Bits]:
+    """Do something with each source: what is one and the same stays that."""
+    made = {id(one): function(one) for one in sources}
+    return [made[id(one)] for one in sources]
+
+
 def in_pieces(function: Function) -> Function:
     """Return a function of elements that computes a few at a time: thrice as fast on many."""
 
@@ -198,9 +205,9 @@ def in_pieces(function: Function) -> Function:
         size = sources[0].size
         if size <= _PIECE:
             return function(*sources)
-        flat = [one.reshape(-1) for one in sources]
+        flat = _each(np.ravel, sources)
         parts = [
-            function(*(one[start : start + _PIECE] for one in flat))
+            function(*_each(itemgetter(slice(start, start + _PIECE)), flat))
             for start in range(0, size, _PIECE)
         ]
         return np.concatenate(parts).reshape(sources[0].shape)
@@ -212,7 +219,7 @@ def pieces(function: Function, bits: int, *bound: Any) -> Function:
     """Return a function of the pieces of registers, the lowest first, as one of registers."""
 
     def compute(*sources: Bits) -> Bits:
-        taken = [np.ascontiguousarray(source).view(f"u{bits // 8}") for source in sources]
+        taken = _each(lambda one: np.ascontiguousarray(one).view(f"u{bits // 8}"), sources)
         return function(*bound, *taken).view(np.uint32)
 
     return compute
