@@ -18,7 +18,7 @@ from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import Model, model_for
 from oracle.program.definedness import check_defined
-from oracle.program.lane_code import LaneCode, may_be_open
+from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import (
@@ -288,7 +288,9 @@ class BoundedWarps(Warps):
         if source is None:
             none = np.zeros((self.count, self.threads, 0), np.uint32)
             source = _exactly(none, np.uint32)
-        bits, unknown = self.lanes_of(step, source)
+        bits, unknown = run_lanes(step, self.by_warp(source)["bits"])
+        bits = bits.reshape(self.count, self.threads, -1)
+        unknown = unknown.reshape(self.count, self.threads)
         inexact = (source["tag"] != EXACT).any(axis=-1)
         if step.crosses_lanes:
             unknown, inexact = (

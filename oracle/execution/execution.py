@@ -30,7 +30,7 @@ from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
-from oracle.program.lane_code import LaneCode, run_lanes
+from oracle.program.lane_code import LaneCode, lane_results
 from oracle.program.operands import Fragment, Place, Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar, apply
 from oracle.program.program import Program, check_images, position, requirements
@@ -284,16 +284,11 @@ class Warps:
         return {"bits": packed(step, source["bits"])}
 
     def lane_code(self, step: LaneCode, source: Planes | None = None) -> Planes:
-        return {"bits": self.lanes_of(step, source)[0]}
-
-    def lanes_of(
-        self, step: LaneCode, source: Planes | None
-    ) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-        """Return what threads compute, (count, threads, words), and which results are open."""
+        """Return what threads compute, (count, threads, words)."""
         count, threads = self.count, self.threads
         words = np.zeros((count, threads, 0), np.uint32) if source is None else source["bits"]
-        bits, unknown = run_lanes(step, self.by_warp({"bits": words})["bits"])
-        return bits.reshape(count, threads, -1), unknown.reshape(count, threads)
+        bits = lane_results(step, self.by_warp({"bits": words})["bits"])
+        return {"bits": bits.reshape(count, threads, -1)}
 
     def copy(self, step: Copy) -> None:
         (source, start), (target, offset) = self.at(step.source), self.at(step.destination)
@@ -441,7 +436,10 @@ def run(steps: tuple[Step, ...], warps: Warps, take: Taking = Warps.take) -> Non
                 if isinstance(step, Branch):
                     _where(numbers != 0, warps, step.then, step.otherwise, take)
                     continue
-                for iteration in range(int(numbers.max(initial=0))):
+                turns = int(numbers.max(initial=0))
+                # Whoever takes steps in a way of his own sees each turn.
+                once = step.repeats and take is Warps.take
+                for iteration in range(min(turns, 1) if once else turns):
                     _where(numbers > iteration, warps, step.body, (), take)
             case OneWarp():
                 warps.threads = LANES

@@ -268,10 +268,37 @@ class LaneCode(operands.StepBase):
         assigned = (one.opcode for one in every(self.code) if isinstance(one, Assign))
         return tuple(dict.fromkeys(assigned))
 
+    @cached_property
+    def needed(self) -> tuple[Statement, ...]:
+        """The code without instructions that no result depends on."""
+        return _needed(self.code, {*self.results})
+
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
         of = f" of {self.source}" if self.source else ""
         return f"{self.destination} = scalar code of {number} statements{of}, in every lane"
+
+
+def _needed(code: Sequence[Statement], read: set[str]) -> tuple[Statement, ...]:
+    """Leave out what writes nothing that is read behind it; `read` gets what the rest reads."""
+    kept: list[Statement] = []
+    for one in reversed(code):
+        if isinstance(one, Assign):
+            if read.isdisjoint(one.destinations) and not row_of(one).carry_out:
+                continue
+        elif isinstance(one, If):
+            then, otherwise = (_needed(block, read) for block in (one.then, one.otherwise))
+            one = replace(one, then=then, otherwise=otherwise)
+        elif isinstance(one, Repeat):
+            known = -1
+            while known < len(read):  # what a turn reads may be what the one before it wrote
+                known = len(read)
+                rest = _needed(one.body[one.skipped :], read)
+                first = _needed(one.body[: one.skipped], read)
+            one = replace(one, body=first + rest, skipped=len(first))
+        kept.append(one)
+        read |= read_by(one)
+    return tuple(reversed(kept))
 
 
 _Known = frozenset[str]
@@ -389,8 +416,8 @@ class _LaneState(NamedTuple):
     registers: dict[str, Lanes]
     left: list[Mask]
     """Lanes that have left a loop, the innermost loop last."""
-    unknown: Mask
-    """Lanes that came to something of which PTX leaves bits open."""
+    unknown: Mask | None
+    """Lanes that came to something of which PTX leaves bits open; None: nobody asks for them."""
     nans: dict[str, tuple[str, Mask]]
     """Registers with NaNs of open bits: their format, and the lanes."""
     passed: list[Taken] | None
@@ -404,23 +431,39 @@ def run_lanes(
 
     `passed`: A list that gets what lanes come to, in the order of execution.
     """
+    unknown = np.zeros(inputs.shape[:-1], np.bool_)
+    return _run(step, step.code, inputs, unknown, passed), unknown
+
+
+def lane_results(step: LaneCode, inputs: NDArray[Any]) -> NDArray[np.uint32]:
+    """Execute code on (count, 32, words), as far as its results depend on it."""
+    return _run(step, step.needed, inputs)
+
+
+_LANES = np.arange(LANES, dtype=np.uint32)
+
+
+def _run(
+    step: LaneCode, code: Sequence[Statement], inputs: NDArray[Any], unknown: Mask | None = None,
+    passed: list[Taken] | None = None,
+) -> NDArray[np.uint32]:  # fmt: skip
     words = np.ascontiguousarray(inputs, np.uint32)
     held = words if step.bits == 32 else words.view(np.uint64)
     shape = held.shape[:-1]
     registers: dict[str, Lanes] = {
-        LANE: np.broadcast_to(np.arange(LANES, dtype=np.uint32), shape),
-        ZERO: np.zeros(shape, np.uint32),
+        # Arithmetic on one line for all images takes six times as long.
+        LANE: np.zeros(shape, np.uint32) + _LANES,
+        ZERO: constant("b32", 0, shape),
     }
     for index, name in enumerate(step.inputs):
         registers[name] = np.ascontiguousarray(held[..., index])
-    unknown, everybody = np.zeros(shape, np.bool_), np.ones(shape, np.bool_)
+    everybody = np.ones(shape, np.bool_)
     state = _LaneState(shape, registers, [], unknown, {}, passed, everybody)
     with np.errstate(all="ignore"):
-        _take_block(state, step.code, everybody)
+        _take_block(state, code, everybody)
     for name in step.results:
         _note_read(state, name, "", everybody)
-    results = np.stack([registers[name] for name in step.results], axis=-1)
-    return results.view(np.uint32), state.unknown
+    return np.stack([registers[name] for name in step.results], axis=-1).view(np.uint32)
 
 
 def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask) -> Mask:
@@ -431,7 +474,7 @@ def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask
                 _take_assign(state, statement, active)
             case If():
                 taken = _holds(state, statement.predicate)
-                _note(state, Taken(statement, [taken], (), active, active))
+                _note(state, statement, [taken], (), active, active)
                 yes, no = active & taken, active & ~taken
                 if yes.any():
                     yes = _take_block(state, statement.then, yes)
@@ -442,7 +485,7 @@ def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask
                 _take_repeat(state, statement, active)
             case Leave():
                 asks = _holds(state, statement.predicate)
-                _note(state, Taken(statement, [asks], (), active, active))
+                _note(state, statement, [asks], (), active, active)
                 leaving = active & asks
                 if not statement.turn:
                     state.left[-1] |= leaving
@@ -463,15 +506,16 @@ def _take_assign(state: _LaneState, one: Assign, active: Mask) -> None:
     names = (*one.destinations, *([CARRY] if row.carry_out else []))
     mask = active & _holds(state, one.guard) if one.guard else active
     results = row.evaluate(*sources)
-    if row.defined is not None:
-        state.unknown[...] |= mask & ~row.defined(*sources)
-    for source in one.sources:
-        if source in state.nans:
-            _note_read(state, source, row.numbers, mask)
-    for name in one.destinations:
-        if name in state.nans or row.nan:
-            _write_nans(state, name, row.nan, results[0], mask)
-    _note(state, Taken(one, sources, results, active, mask))
+    if state.unknown is not None:
+        if row.defined is not None:
+            state.unknown[...] |= mask & ~row.defined(*sources)
+        for source in one.sources:
+            if source in state.nans:
+                _note_read(state, source, row.numbers, mask)
+        for name in one.destinations:
+            if name in state.nans or row.nan:
+                _write_nans(state, name, row.nan, results[0], mask)
+    _note(state, one, sources, results, active, mask)
     for name, made in zip(names, results, strict=True):
         _write(state, name, made, mask)
 
@@ -483,7 +527,7 @@ def _take_repeat(state: _LaneState, one: Repeat, active: Mask) -> None:
         _note_read(state, one.count, "", active)
         count = state.registers[one.count] & np.uint32(one.mask)
     first = count if one.down else np.zeros_like(count)
-    _note(state, Taken(one, [count], [first], active, active))
+    _note(state, one, [count], [first], active, active)
     _write(state, one.counter, first, active)
     state.left.append(np.zeros(state.shape, np.bool_))
     running = active
@@ -502,22 +546,22 @@ def _take_repeat(state: _LaneState, one: Repeat, active: Mask) -> None:
         _take_block(state, one.body[one.skipped :], middle)
         running &= ~state.left[-1]
         following = state.registers[one.counter] + np.uint32(0xFFFFFFFF if one.down else 1)
-        _note(state, Taken(one, (), [following], running, running))
+        _note(state, one, (), [following], running, running)
         _write(state, one.counter, following, running)
         entering = np.zeros_like(active)
         asked = True
     state.left.pop()
 
 
-def _note(state: _LaneState, passed: Taken) -> None:
+def _note(state: _LaneState, *taken: Any) -> None:
     if state.passed is not None:
-        state.passed.append(passed)
+        state.passed.append(Taken(*taken))
 
 
 def _note_read(state: _LaneState, name: str | int, fmt: str, mask: Mask) -> None:
     """Note what lanes read as numbers of a format ("": as bits), if they are open NaNs."""
     held, lanes = state.nans.get(str(name), (fmt, mask))
-    if held != fmt:
+    if held != fmt and state.unknown is not None:
         state.unknown[...] |= mask & lanes
 
 
@@ -533,6 +577,7 @@ def _write_nans(state: _LaneState, name: str, fmt: str, value: Lanes, mask: Mask
     held, lanes = state.nans.pop(name, (fmt, np.zeros_like(mask)))
     kept = lanes & ~mask
     if made.any() and held != fmt:
+        assert state.unknown is not None
         state.unknown[...] |= kept
         state.nans[name] = fmt, made
     elif (made | kept).any():

@@ -20,6 +20,7 @@ from oracle.program.operands import (
     Fragment,
     Held,
     Place,
+    Register,
     Registers,
     Span,
     StepBase,
@@ -527,6 +528,16 @@ class Loop(StepBase):
     def turns(self) -> int:
         return max(1, self.count.mask if isinstance(self.count, Word) else self.count)
 
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether each turn does again what the first did: none reads what one has written."""
+        steps = [*walk(self.body)]
+        written = {one for step in steps if step.writes for one in step.writes.registers}
+        stored = [span for step in steps for span in step.bytes_written]
+        return _carried(self.body).isdisjoint(written) and not any(
+            span.meets(other) for step in steps for span in step.bytes_read for other in stored
+        )
+
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
         return {"body": self.body}
@@ -587,6 +598,19 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield step
         for inside in step.blocks.values():
             yield from walk(inside)
+
+
+def _carried(steps: tuple[Step, ...]) -> set[Register]:
+    """Return registers that steps may read as they were before all of them."""
+    read, written = set[Register](), set[Register]()
+    for step in steps:
+        for use in step.reads:
+            read |= {*use.registers} - written
+        for inside in step.blocks.values():
+            read |= _carried(inside) - written
+        if step.writes is not None:
+            written.update(step.writes.registers)
+    return read
 
 
 def work(steps: tuple[Step, ...]) -> int:

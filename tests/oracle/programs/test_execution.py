@@ -10,9 +10,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
 from oracle.program.operands import Buffer, Operation, Place, Word
-from oracle.program.operations import Elementwise
+from oracle.program.operations import Elementwise, move_registers
 from oracle.program.program import Program, writable
-from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, plain_load, plain_store
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, plain_load, plain_store
 
 QUIET = settings(
     max_examples=10,
@@ -95,6 +95,42 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
     times = np.array([[count & mask] for count in counts])
     factor = np.array([[2 if count & taken else 1] for count in counts])
     assert np.array_equal(result, (factor * (c + times * product)).astype(np.int32))
+
+
+_LOAD = plain_load(registers="a", count=1, place=Place(buffer="a"))
+_STORE = plain_store(registers="a", count=1, place=Place(buffer="out"))
+_MOVE = move_registers(source="b", destination="a", count=1)
+_TURN = move_registers(source="a", destination="b", count=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "repeats"),
+    [
+        ((_LOAD, _STORE), True),
+        ((_STORE, Barrier(), Branch(condition=1, then=(_STORE,))), True),
+        ((_STORE, _MOVE), False),
+        ((_MOVE, _LOAD, _TURN, _STORE), False),
+        # The load is not taken, and so the store needs what the turn before has moved.
+        ((Branch(condition=0, then=(_LOAD,)), _STORE, _MOVE), False),
+        ((Loop(count=2, body=(_STORE, _TURN, Barrier())), _LOAD), False),
+        ((_LOAD, Barrier(), plain_store(registers="b", count=1, place=Place(buffer="a"))), False),
+    ],
+)
+def test_turns_that_do_the_same_again_are_known(body: tuple[Step, ...], repeats: bool) -> None:
+    before = (_LOAD, plain_load(registers="b", count=1, place=Place(buffer="b")))
+    behind = (Barrier(), plain_store(registers="b", count=1, place=Place(buffer="b")))
+    taken, turns = (
+        Program(
+            buffers=tuple(Buffer(name=n, space="global", size=128) for n in ("a", "b", "out")),
+            steps=(*before, *steps, *behind),
+        )
+        for steps in ((Loop(count=3, body=(*body, Barrier())),), (*body, Barrier()) * 3)
+    )
+    images = program_draws.images(taken, 0, 2)
+    loop = taken.steps[2]
+    assert isinstance(loop, Loop)
+    assert loop.repeats == repeats
+    assert np.array_equal(execute(taken, images).images, execute(turns, images).images)
 
 
 def _copying() -> Program:

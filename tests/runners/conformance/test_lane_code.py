@@ -24,6 +24,7 @@ from oracle.program.lane_code import (
     Repeat,
     Statement,
     every,
+    lane_results,
     may_be_open,
     row_of,
     run_lanes,
@@ -114,8 +115,10 @@ def test_ptx_says_every_bit_of_what_is_drawn(key: int, feature: Feature) -> None
     random = np.random.default_rng(key)
     for step in walk(draw_one(strategy, key).steps):
         if isinstance(step, LaneCode):
-            shape = 4, 32, step.count * step.bits // 32
-            assert not run_lanes(step, random.integers(0, 1 << 32, shape, np.uint32))[1].any()
+            words = random.integers(0, 1 << 32, (4, 32, step.count * step.bits // 32), np.uint32)
+            made, unknown = run_lanes(step, words)
+            assert not unknown.any()
+            assert np.array_equal(made, lane_results(step, words))
 
 
 def test_draws_have_everything_that_code_is_made_of() -> None:
