@@ -30,9 +30,9 @@ from oracle.program.lane_code import (
     every,
     may_be_open,
     read_by,
-    run_lanes,
     written_by,
 )
+from oracle.program.lane_runs import run_lanes
 from oracle.program.operands import MOST_LISTED
 from oracle.program.steps import is_lane_code
 from strategies.simplification.examples import Example, alone, needed, without

@@ -44,16 +44,16 @@ from oracle.program.lane_code import (
     LaneCode,
     Repeat,
     Statement,
-    Taken,
+    address_code,
     class_of,
     every,
     most_of,
     read_by,
     row_of,
-    taken,
 )
+from oracle.program.lane_runs import Taken, taken
 from oracle.program.program import Program, walk
-from oracle.program.steps import Step, accesses_rows, address_code, is_lane_code
+from oracle.program.steps import Step, accesses_rows, is_lane_code
 from oracle.scalar import CLASSES, SCALARS, ScalarInstruction
 from strategies.programs.lane_code import settled
 from strategies.simplification.examples import (
@@ -97,7 +97,9 @@ def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
 def _code_of(step: Step) -> LaneCode | None:
     if is_lane_code(step):
         return step
-    return address_code(step.memory) if accesses_rows(step) and step.memory.computed else None
+    return (
+        address_code(step.memory.computed) if accesses_rows(step) and step.memory.computed else None
+    )
 
 
 def refused_code(

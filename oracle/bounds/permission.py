@@ -18,7 +18,8 @@ from oracle.isa.forms import FORMATS, Form, Format
 from oracle.isa.targets import DEFAULT_TARGET
 from oracle.models import Model, model_for
 from oracle.program.definedness import check_defined
-from oracle.program.lane_code import LaneCode, may_be_open, run_lanes
+from oracle.program.lane_code import LaneCode, may_be_open
+from oracle.program.lane_runs import run_lanes
 from oracle.program.operands import Operation, Place, Use, Word
 from oracle.program.operations import CANONICAL_NAN, FLOATS, Elementwise, Scalar, apply
 from oracle.program.program import (

@@ -30,7 +30,8 @@ from oracle.isa.targets import DEFAULT_TARGET
 from oracle.layouts import Tile
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.program.definedness import check_defined
-from oracle.program.lane_code import LaneCode, lane_results
+from oracle.program.lane_code import LaneCode
+from oracle.program.lane_runs import lane_results
 from oracle.program.operands import Fragment, Place, Register, Use, Word
 from oracle.program.operations import Elementwise, Scalar, apply
 from oracle.program.program import Program, check_images, position, requirements

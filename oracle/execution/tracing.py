@@ -24,7 +24,8 @@ from oracle.layouts import met, moves, places, rows_met, unpack
 from oracle.models import Model, model_for
 from oracle.program import lane_code, steps
 from oracle.program.definedness import check_defined
-from oracle.program.lane_code import Mask, Repeat, Statement, Taken
+from oracle.program.lane_code import Repeat, Statement
+from oracle.program.lane_runs import Mask, Taken, trail
 from oracle.program.operands import Place, Register, Use
 from oracle.program.program import Program, check_images, position
 from oracle.program.steps import Straight
@@ -421,7 +422,7 @@ def slice_of(trace: Trace, written: Written, *others: int) -> tuple[Link, ...]:
         for index, lanes in hit.items():
             named[step.results[index]] |= lanes
         inputs = event.inputs.get("source", np.zeros((LANES, 0), np.uint32))
-        passed = lane_code.trail(step, inputs[None])
+        passed = trail(step, inputs[None])
         for taken, lanes in _needed(step.code, passed, named):
             links.append(Link(event=event, taken=taken, lanes=lanes))
         for use in step.reads:

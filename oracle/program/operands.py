@@ -491,6 +491,30 @@ class StepBase:
         return self.changed(**{use.field: new for use in self.reads if use.name == old})
 
 
+def is_repeatable(steps: tuple[StepBase, ...]) -> bool:
+    """Whether steps that are taken again do the same again: none reads what one has written."""
+    read, written = set[Register](), set[Register]()
+    loaded, stored = list[Span](), list[Span]()
+
+    def follow(steps: Iterable[StepBase], before: frozenset[Register]) -> None:
+        """Note what is accessed, and read as it was before all; `before` is written by then."""
+        for step in steps:
+            loaded.extend(step.bytes_read)
+            stored.extend(step.bytes_written)
+            for use in step.reads:
+                read.update(one for one in use.registers if one not in before)
+            for inside in step.blocks.values():
+                follow(inside, before)  # what an arm writes another path may read
+            if step.writes is not None:
+                written.update(step.writes.registers)
+                before = before.union(step.writes.registers)
+
+    follow(steps, frozenset())
+    return read.isdisjoint(written) and not any(
+        one.meets(other) for one in loaded for other in stored
+    )
+
+
 class Way(StrEnum):
     """How the registers of one operand lie in those of another."""
 

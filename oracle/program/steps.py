@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from oracle.isa.forms import LANES, WARPGROUP, Form, Matrix
 from oracle.isa.lookup import scale_ids, selectors_of
 from oracle.layouts import Tile
-from oracle.program.lane_code import LaneCode, Statement, run_lanes
+from oracle.program.lane_code import LaneCode, Statement
+from oracle.program.lane_runs import addresses_of
 from oracle.program.operands import (
     COUNTS,
     OFFSETS,
     Fragment,
     Held,
     Place,
-    Register,
     Registers,
     Span,
     StepBase,
@@ -31,6 +31,7 @@ from oracle.program.operands import (
     check_range,
     check_registers,
     check_vector,
+    is_repeatable,
     listed,
 )
 from oracle.program.operations import Elementwise, Scalar
@@ -85,11 +86,6 @@ class Rows:
     immediate: int = 0
     computed: tuple[Statement, ...] = ()
     """Code that leaves each lane's address in r0, where PTX is to compute them; (): as emitted."""
-
-
-def address_code(rows: Rows) -> LaneCode:
-    """Return what computes the addresses of rows."""
-    return LaneCode(destination="addresses", results=("r0",), code=rows.computed)
 
 
 def row_offsets(step: RowAccess) -> NDArray[np.int64]:
@@ -157,10 +153,8 @@ class Op(StepBase, Generic[M]):
             check(len(given) == LANES, text)
             for address in (min(given), max(given)):
                 check_range(address, *OFFSETS, "address of a row, in bytes,")
-            if memory.computed:
-                made, unknown = run_lanes(address_code(memory), np.zeros((1, LANES, 0), np.uint32))
-                same = not unknown.any() and tuple(made[0, :, 0].tolist()) == given
-                check(same, "code of lanes computes other addresses of rows than those given")
+            same = not memory.computed or addresses_of(memory.computed) == given
+            check(same, "code of lanes computes other addresses of rows than those given")
         has_selector = self.form.has_metadata or self.form.is_scaled
         what = "selector of scales" if self.form.is_scaled else "sparsity selector"
         text = f"{mnemonic} {f'lacks its {what}' if has_selector else 'has no selector'}"
@@ -531,12 +525,7 @@ class Loop(StepBase):
     @cached_property
     def repeats(self) -> bool:
         """Whether each turn does again what the first did: none reads what one has written."""
-        steps = [*walk(self.body)]
-        written = {one for step in steps if step.writes for one in step.writes.registers}
-        stored = [span for step in steps for span in step.bytes_written]
-        return _carried(self.body).isdisjoint(written) and not any(
-            span.meets(other) for step in steps for span in step.bytes_read for other in stored
-        )
+        return is_repeatable(self.body)
 
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
@@ -598,19 +587,6 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield step
         for inside in step.blocks.values():
             yield from walk(inside)
-
-
-def _carried(steps: tuple[Step, ...]) -> set[Register]:
-    """Return registers that steps may read as they were before all of them."""
-    read, written = set[Register](), set[Register]()
-    for step in steps:
-        for use in step.reads:
-            read |= {*use.registers} - written
-        for inside in step.blocks.values():
-            read |= _carried(inside) - written
-        if step.writes is not None:
-            written.update(step.writes.registers)
-    return read
 
 
 def work(steps: tuple[Step, ...]) -> int:

@@ -29,6 +29,7 @@ from oracle.scalar.integers import (
     ScalarInstruction,
     Since,
     anything,
+    lean,
     patterns,
     row,
 )
@@ -93,21 +94,6 @@ def _nth(mask: Bits, base: Bits, offset: Bits) -> Bits:
         found += behind * np.uint32(half)
         left -= behind * lower
     return where(none, np.uint32(_NONE), where(down, 31 - found, found))
-
-
-def _once(a: Bits) -> Bits:
-    """Return an array without the axes along which all is the same place of memory: a constant."""
-    return a[tuple(slice(None if step else 1) for step in a.strides)]
-
-
-def _lean(function: Function) -> Function:
-    """Return a function that computes what constants alone decide only once."""
-
-    def compute(*sources: Bits) -> Bits:
-        made, shape = function(*map(_once, sources)), sources[0].shape
-        return made if made.shape == shape else np.broadcast_to(made, shape)
-
-    return compute
 
 
 def shifted_left(a: Bits, amount: Bits) -> Bits:
@@ -224,14 +210,14 @@ def _logic() -> Iterator[ScalarInstruction]:
             )  # fmt: skip
     table = {3: Immediate(0, 255, True)}
     yield row(
-        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", _lean(_looked_up), ((4, 3), 50),
+        "lop3.b32", "9.7.8.6", "b32", "b32 b32 b32 b32", lean(_looked_up), ((4, 3), 50),
         immediates=anything(3) | table,
     )  # fmt: skip
     for name, combine in (("or", np.logical_or), ("and", np.logical_and)):
         yield row(
             f"lop3.{name}.b32", "9.7.8.6", "b32 pred", "b32 b32 b32 b32 pred",
             lambda a, b, c, table, q, combine=combine: (
-                result := _lean(_looked_up)(a, b, c, table), combine(result != 0, q),
+                result := lean(_looked_up)(a, b, c, table), combine(result != 0, q),
             ),
             ((8, 2), 70), immediates=table,
         )  # fmt: skip
@@ -243,14 +229,14 @@ def _shifts() -> Iterator[ScalarInstruction]:
     ):
         yield row(
             f"shf.{direction}.{mode}.b32", "9.7.8.7", "b32", "b32 b32 b32",
-            _lean(partial(_funnel, left, clamp)), ((3, 1), 32),
+            lean(partial(_funnel, left, clamp)), ((3, 1), 32),
             immediates=anything(2) | {2: Immediate(0, 40)},
         )  # fmt: skip
     for bits in _SIZES:
         r, by = f"b{bits}", {1: Immediate(0, bits + 8)}
-        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", _lean(shifted_left), immediates=by)
+        yield row(f"shl.{r}", "9.7.8.8", r, f"{r} b32", lean(shifted_left), immediates=by)
         for letter in "bus":
-            evaluate = _lean(partial(shifted_right, Integer(bits, letter == "s")))
+            evaluate = lean(partial(shifted_right, Integer(bits, letter == "s")))
             yield row(f"shr.{letter}{bits}", "9.7.8.9", r, f"{r} b32", evaluate, immediates=by)
 
 
@@ -260,7 +246,7 @@ def _fields() -> Iterator[ScalarInstruction]:
             continue
         r = t.register
         yield row(
-            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", _lean(partial(_field, t)), _SM_20,
+            f"bfe.{t.name}", "9.7.1.19", r, f"{r} b32 b32", lean(partial(_field, t)), _SM_20,
             immediates={1: _BYTE, 2: _BYTE},
         )  # fmt: skip
         for amount, name in enumerate(("bfind", "bfind.shiftamt")):
@@ -274,7 +260,7 @@ def _fields() -> Iterator[ScalarInstruction]:
             )  # fmt: skip
         yield row(f"brev.{r}", "9.7.1.18", r, r, _reversed, _SM_20)
         yield row(
-            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", _lean(_inserted), _SM_20,
+            f"bfi.{r}", "9.7.1.20", r, f"{r} {r} b32 b32", lean(_inserted), _SM_20,
             immediates={2: _BYTE, 3: _BYTE},
         )  # fmt: skip
     newer, length = ((7, 6), 70), Immediate(0, 40)
@@ -282,10 +268,10 @@ def _fields() -> Iterator[ScalarInstruction]:
         for t in WORDS:
             yield row(
                 f"szext.{mode}.{t.name}", "9.7.1.21", "b32", "b32 b32",
-                _lean(partial(_extended, t, clamp)), newer, immediates={1: length},
+                lean(partial(_extended, t, clamp)), newer, immediates={1: length},
             )  # fmt: skip
         yield row(
-            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", _lean(partial(_mask, clamp)), newer,
+            f"bmsk.{mode}.b32", "9.7.1.22", "b32", "b32 b32", lean(partial(_mask, clamp)), newer,
             immediates={0: length, 1: length},
         )  # fmt: skip
     # A base above 31 is undefined. The offset is .s32, and its magnitude is counted down; what that
@@ -309,7 +295,7 @@ def _permutations() -> Iterator[ScalarInstruction]:
 def _permutation(mode: str, function: Function, most: int) -> ScalarInstruction:
     constants = anything(2) | {2: Immediate(0, most)}
     name = f"prmt.b32{mode}"
-    return row(name, "9.7.9.7", "b32", "b32 b32 b32", _lean(function), _SM_20, immediates=constants)
+    return row(name, "9.7.9.7", "b32", "b32 b32 b32", lean(function), _SM_20, immediates=constants)
 
 
 def _packed(kind: type[np.generic], *parts: Bits) -> Bits:

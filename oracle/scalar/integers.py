@@ -225,6 +225,21 @@ def pieces(function: Function, bits: int, *bound: Any) -> Function:
     return compute
 
 
+def _once(a: Bits) -> Bits:
+    """Return an array without the axes along which all is the same place of memory: a constant."""
+    return a[tuple(slice(None if step else 1) for step in a.strides)]
+
+
+def lean(function: Function) -> Function:
+    """Return a function that computes what constants alone decide only once."""
+
+    def compute(*sources: Bits) -> Bits:
+        made, shape = function(*map(_once, sources)), sources[0].shape
+        return made if made.shape == shape else np.broadcast_to(made, shape)
+
+    return compute
+
+
 Bools = NDArray[np.bool_]
 
 

@@ -23,6 +23,7 @@ from oracle.program.lane_code import (
     Leave,
     Repeat,
     Statement,
+    address_code,
     class_of,
     row_of,
 )
@@ -43,7 +44,6 @@ from oracle.program.steps import (
     Step,
     accesses_matrix,
     accesses_rows,
-    address_code,
     multiplies,
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
@@ -318,7 +318,7 @@ class Body:
         register = self._base(memory.buffer, step.form.space)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
-            self._lane_code(address_code(memory), (), (made,))
+            self._lane_code(address_code(memory.computed), (), (made,))
             self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
         else:
             distance = lane_offsets(self, [address + offset for address in memory.addresses])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from oracle.isa.forms import LANES, ROW_BYTES
 from oracle.program.lane_code import (
     LANE,
@@ -16,9 +14,9 @@ from oracle.program.lane_code import (
     Statement,
     class_of,
     every,
-    run_lanes,
     written_by,
 )
+from oracle.program.lane_runs import addresses_of
 from oracle.program.operands import MOST_LISTED, Registers
 from oracle.scalar import SCALARS
 from strategies.features import Has
@@ -349,6 +347,4 @@ def computed_rows(
         code.append(Assign(opcode="add.s32", destinations=("r0",), sources=(offset, start)))
     else:
         code.append(Assign(opcode="mad.lo.s32", destinations=("r0",), sources=(row, pitch, start)))
-    step = LaneCode(destination="p", results=("r0",), code=tuple(code))
-    made, _ = run_lanes(step, np.zeros((1, LANES, 0), np.uint32))
-    return tuple(made[0, :, 0].tolist()), tuple(code)
+    return addresses_of(tuple(code)), tuple(code)

@@ -24,11 +24,10 @@ from oracle.program.lane_code import (
     Repeat,
     Statement,
     every,
-    lane_results,
     may_be_open,
     row_of,
-    run_lanes,
 )
+from oracle.program.lane_runs import lane_results, run_lanes
 from oracle.program.program import Program, walk
 from oracle.program.steps import Op
 from runners.emission import emit
