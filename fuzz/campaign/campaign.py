@@ -41,6 +41,9 @@ _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
 _REPLAYS = 8.0  # the same, for replays: they took up to 20 s more (H200, 2026-11-29)
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
+_CROWD = 16
+"""Suspects that look new, from which on workers replay them before they begin rounds: examiners
+replayed 182 of 369 that 13.5.37 gave in 100 s (wgmma, H200, 2026-11-29)."""
 _COUNTED = ("cases", "compared", "answered", "failed", "unasked")
 """What a report, a state and a status have of cases, under the same names."""
 
@@ -184,6 +187,7 @@ class Campaign:
         """Run rounds, then what is left of the examinations; return why it ended."""
         last = math.inf
         while not (reason := self._reason()):
+            self._give_examinations(self._seconds_left, crowd=_CROWD)
             for _ in range(self.pool.places_for_rounds()):
                 job = self._rounds.job(self._left(), self._drawn, self._settled)
                 if job is None:
@@ -214,7 +218,7 @@ class Campaign:
             wanted = self.triage.waiting if left else self.triage.suspects
             if counted and (is_over or not (wanted and self.pool.workers)):
                 return "stopped on request" if self._stopping else reason
-            self._give_examinations(left, everybody=True)
+            self._give_examinations(left, ending=True)
             self._listen()
 
     @property
@@ -289,11 +293,15 @@ class Campaign:
             self._last_drawn = {place: plan}
         return self._last_drawn[place]
 
-    def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
-        if not (waiting := len(self.triage.waiting_for(ending=everybody))):
+    def _give_examinations(self, seconds: float, *, ending: bool = False, crowd: int = 0) -> None:
+        """Give findings to examiners; to everybody at the end, or where a `crowd` looks new."""
+        waiting = self.triage.waiting_for(ending=ending)
+        if not waiting or sum(not one.confirmed for one in waiting) < crowd:
             return
-        for _ in range(self.pool.places_for_examinations(waiting, everybody=everybody)):
-            job = self.triage.next_job(seconds, ending=everybody)
+        everybody = ending or crowd > 0
+        places = self.pool.places_for_examinations(len(waiting), everybody=everybody)
+        for _ in range(min(places, crowd or places)):
+            job = self.triage.next_job(seconds, ending=ending)
             if job is None:
                 return
             self.pool.give(job)

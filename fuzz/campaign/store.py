@@ -23,7 +23,7 @@ from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, Shrink
 from corpus.durable import open_plain, read_plain
 from corpus.known import Known, KnownRow
 from fuzz.checks.protocol import Examination, Found, FoundState
-from fuzz.findings.families import Bucket, FamilyState, stored_id
+from fuzz.findings.families import Bucket, FamilyState, group_name, stored_id
 from fuzz.kinds import is_provisional
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
@@ -396,10 +396,8 @@ class Triage:
         ]
         if ending:
             return free
-        new, again = (
-            [one for one in free if self._met_before(one.bucket.key) is met]
-            for met in (False, True)
-        )
+        new = [one for one in free if not self._met_before(one.bucket.key)]
+        again = [one for one in free if self._met_before(one.bucket.key)]
         known = {key for key in busy if (one := self.members.get(key)) and one.finished}
         now = [*new, *again[: not any(map(self._met_before, busy - known))]]
         return now or sorted(self.by_name, key=lambda one: -len(one.case.text))[: not known]
@@ -409,15 +407,18 @@ class Triage:
 
         One of several hands makes findings smaller first, but at the end.
         """
-        examined = filter(None, map(self.members.get, self._examined.values()))
+        examined = [*filter(None, map(self.members.get, self._examined.values()))]
         busy = [one.confirmed for one in examined if not one.finished]
         first = seconds > 0 and not ending and bool(busy) and not any(busy)
+        small = (one for one in self.members.values() if one.finished and not self._shrinks(one))
+        shown = {group_name(one) for one in (*small, *examined) if one.confirmed}
 
         def order(one: FamilyState) -> tuple[bool, ...]:
             met, smaller = self._met_before(one.bucket.key), one.confirmed
             named = smaller and not is_provisional(one.case)
+            again = smaller and group_name(one) in shown  # its line has a small case
             while_rounds = (met, not smaller, named) if first else (named, met, smaller)
-            return (smaller, named, met) if ending else while_rounds
+            return again, *((smaller, named, met) if ending else while_rounds)
 
         for member in sorted(self.waiting_for(ending=ending), key=order):
             left = seconds - GRACE * member.finished

@@ -292,6 +292,24 @@ def test_what_has_its_name_is_made_smaller_last(tmp_path: Path) -> None:
         triage._examined.clear()
 
 
+def test_lines_without_a_small_case_are_made_smaller_first(tmp_path: Path) -> None:
+    """A line has cases of several builds and verdicts; one small one tells what it is."""
+    corpus = create_corpus(tmp_path / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
+    small, other, alone, suspect = waiting_in(triage, corpus, [True, True, True, False])
+    first, second = triage.members[small.key], triage.members[other.key]
+    first.case = msgspec.structs.replace(first.case, shrink=ShrinkStatus.CAPPED)
+    first.finished = True
+    second.case = msgspec.structs.replace(second.case, identity=first.case.identity)
+    for ending, order in ((False, (suspect, alone, other)), (True, (suspect, alone, other))):
+        jobs = [triage.next_job(1.0, ending=ending) for _ in order]
+        assert [job.bucket for job in jobs if job is not None] == [*order]
+        triage._examined.clear()
+    first.finished = False
+    jobs = [triage.next_job(1.0, ending=True) for _ in range(4)]
+    assert [job.bucket for job in jobs if job is not None] == [suspect, small, alone, other]
+
+
 @given(tries=st.lists(st.integers(1, 4), max_size=6), hands=st.integers(1, 6))
 def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_before(
     tries: list[int], hands: int, tmp_path_factory: pytest.TempPathFactory

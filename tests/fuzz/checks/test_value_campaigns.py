@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from value_runs import campaign, entries, replayed, run
+from value_runs import campaign, entries, found, replayed, run
 
 from corpus import Entry, Kind
 from corpus.finding import EXPECTED, INPUT, KERNEL
@@ -100,6 +100,24 @@ def test_a_fault_is_found_and_stored_and_gone_without_it(
     assert len(found) == len(progress.families) > 0
     assert set(found.values()) == {"reproduced"}
     assert set(replayed(tmp_path, faults=(), ptx_pass="none").values()) == {"gone"}
+
+
+@pytest.mark.parametrize(("waiting", "given"), [(3, 0), (4, 4), (9, 4)])
+def test_where_many_suspects_wait_all_who_are_idle_replay_them(
+    waiting: int, given: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = list[Job]()
+    with opened(RunnerChoice(name="sim")) as ready:
+        crowded = campaign(ready, tmp_path, cases=8)
+        crowded._take_suspects([found(number) for number in range(waiting)])
+        pool = crowded.pool
+        monkeypatch.setattr(pool, "give", jobs.append)
+        monkeypatch.setattr(
+            pool, "places_for_examinations", lambda _=1, *, everybody: 8 if everybody else 1
+        )
+        crowded._give_examinations(30.0, crowd=4)
+        crowded._store.close()
+    assert [job.seconds for job in jobs if isinstance(job, Examination)] == [None] * given
 
 
 def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
