@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +137,7 @@ def _grid(start: int, rows: int, pitch: int, columns: int, size: int) -> NDArray
     return first + np.arange(columns, dtype=np.int64) * size
 
 
+@lru_cache(maxsize=4)
 def results(program: Program) -> tuple[Result, ...]:
     """Return the results in a program's image: matrices first, then registers, then rows."""
     # Those in shared memory are found where they are copied to.

@@ -318,7 +318,9 @@ def _chunk(
     if scales:
         a = _times_scales(a, scales[0][:, :, None], form.texts["stype"])
         b = _times_scales(b, scales[1][:, None], form.texts["stype"])
-    c_low, c_high = (_numbers(bits, form.c_type) for bits in (c_low_bits, c_high_bits))
+    c_low = c_high = _numbers(c_low_bits, form.c_type)
+    if not np.array_equal(c_low_bits, c_high_bits):
+        c_high = _numbers(c_high_bits, form.c_type)
     half = form.c_type.name == form.d_type.name == "f16"
     accumulator = FORMATS["f16" if half else "f32"]
     short = _short_sums(form)

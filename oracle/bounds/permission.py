@@ -43,6 +43,9 @@ BOUNDED = 1
 BOUNDED_OR_NAN = 3
 """Tag of an element that lies between its bounds or is a NaN. Empty bounds leave only NaN."""
 
+_MULTIPLIED = "bits", "tag"
+"""What is asked of multiplicands: what they multiply to is exact, or unknown where they are not."""
+
 # Memory carries one tag a byte, fragments one an element. A byte of a bounded element says what it
 # is, so that copies carry elements along and a torn one is noticed: bit 0 set, bits 1 to 3
 # which byte, bit 4 NaN, bits 5 and 6 format.
@@ -146,10 +149,7 @@ class BoundedWarps(Warps):
         # A tag cut into 4-bit or single-bit elements may leave some of them 0, that is exact. Every
         # tag has bit 0 set, however, so each row or column of whole bytes has one that is not,
         # and that is all that a product asks of its multiplicands.
-        words = matrix["tag"]
-        words = words.view(f"u{words.dtype.itemsize}")
-        matrix["tag"] = gather(words, step.form.type())
-        return _filled(matrix)
+        return _gathered(matrix, step.form.type())
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
         super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
@@ -188,9 +188,8 @@ class BoundedWarps(Warps):
         found = {"c": c}
         for operand, scale in (("a", step.scale_a), ("b", step.scale_b)):
             if operand in step.tiles:
-                matrix = {plane: self.tile(step, operand, plane) for plane in self.PLANES}
-                words = matrix["tag"].view(f"u{matrix['tag'].dtype.itemsize}")
-                matrix = _filled({**matrix, "tag": gather(words, form.type(operand))})
+                matrix = {plane: self.tile(step, operand, plane) for plane in _MULTIPLIED}
+                matrix = _gathered(matrix, form.type(operand))
             else:
                 matrix = self._elements(form, operand, of[operand])
             sign = matrix["bits"].dtype.type(1 << form.type(operand).bits - 1 if scale < 0 else 0)
@@ -260,10 +259,9 @@ class BoundedWarps(Warps):
 
     def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
-        matrix = {plane: layouts.unpack(form, operand, registers[plane]) for plane in self.PLANES}
-        words = matrix["tag"]
-        matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
-        return _filled(matrix)
+        planes = _MULTIPLIED if operand in "ab" else self.PLANES
+        matrix = {plane: layouts.unpack(form, operand, registers[plane]) for plane in planes}
+        return _gathered(matrix, form.type(operand))
 
     def pack_registers(self, step: Scalar, source: Planes) -> Planes:
         """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
@@ -369,11 +367,17 @@ def _exactly(bits: NDArray[Any], tags: type[np.unsignedinteger[Any]]) -> Planes:
 
 
 def _filled(matrix: Planes) -> Planes:
-    """Give exact elements their bits as bounds."""
+    """Give exact elements their bits as bounds, where they have bounds."""
     exact = matrix["tag"] == EXACT
-    for plane in ("low", "high"):
+    for plane in {"low", "high"} & matrix.keys():
         matrix[plane] = np.where(exact, matrix["bits"], matrix[plane])
     return matrix
+
+
+def _gathered(matrix: Planes, type_: Format) -> Planes:
+    """Return a matrix of which each element has a tag, in place of those of its bytes."""
+    words = matrix["tag"]
+    return _filled({**matrix, "tag": gather(words.view(f"u{words.dtype.itemsize}"), type_)})
 
 
 def _bounded(
