@@ -23,7 +23,7 @@ from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, Shrink
 from corpus.durable import open_plain, read_plain
 from corpus.known import Known, KnownRow
 from fuzz.checks.protocol import Examination, Found, FoundState
-from fuzz.findings.families import Bucket, FamilyState, group_name, stored_id
+from fuzz.findings.families import Bucket, FamilyState, behind_worse, group_name, stored_id
 from fuzz.kinds import is_provisional
 from oracle.errors import InfrastructureError, UsageError
 from runners.protocol import ClosedAtTheEnd
@@ -396,11 +396,14 @@ class Triage:
         ]
         if ending:
             return free
+        # What another stands for in its line is made smaller once no more rounds are wanted.
+        behind = {*map(id, behind_worse(self.confirmed))}
+        free, by_name = ([x for x in some if id(x) not in behind] for some in (free, self.by_name))
         new = [one for one in free if not self._met_before(one.bucket.key)]
         again = [one for one in free if self._met_before(one.bucket.key)]
         known = {key for key in busy if (one := self.members.get(key)) and one.finished}
         now = [*new, *again[: not any(map(self._met_before, busy - known))]]
-        return now or sorted(self.by_name, key=lambda one: -len(one.case.text))[: not known]
+        return now or sorted(by_name, key=lambda one: -len(one.case.text))[: not known]
 
     def next_job(self, seconds: float, *, ending: bool = False) -> Examination | None:
         """Return what is to be examined next: what looks new first, what has its name last.
@@ -439,9 +442,8 @@ class Triage:
         Raises InfrastructureError if it cannot be stored; what was stored before stays.
         """
         key = self._examined.get(job.id, "")
-        member = self.members.get(key)
         try:
-            if member is not None:
+            if (member := self.members.get(key)) is not None:
                 self._take_in(job, key, member, result)
         except (UsageError, BrokenEntryError):
             if key in self.members:
@@ -552,12 +554,10 @@ class Triage:
     def died(self, job: Examination, *, guilty: bool) -> None:
         """Note that a worker died examining a finding; leave it the second time."""
         key = self._examined.pop(job.id, "")
-        member = self.members.get(key)
-        if member is None:
-            return
-        member.deaths += guilty
-        if member.deaths >= _EXAMINATIONS:
-            self._finish(member)
+        if (member := self.members.get(key)) is not None:
+            member.deaths += guilty
+            if member.deaths >= _EXAMINATIONS:
+                self._finish(member)
 
     def end(self) -> None:
         """Announce what happened twice and was not examined to its end."""

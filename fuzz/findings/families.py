@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -398,6 +398,16 @@ def in_words(kinds: Mapping[Kind, int]) -> str:
 def group_name(family: FamilyState) -> tuple[Identity, bool]:
     """Return what a finding has in common with the others of its group."""
     return family.case.identity, family.known is not None
+
+
+def behind_worse(families: Sequence[FamilyState]) -> list[FamilyState]:
+    """Return those in whose group a worse one is shown; none that has no name yet."""
+    worst: dict[tuple[Identity, bool], int] = {}
+    for one in families:
+        name, severity = group_name(one), one.case.kind.severity
+        worst[name] = max(severity, worst.get(name, severity))
+    named = (one for one in families if not is_provisional(one.case))
+    return [one for one in named if one.case.kind.severity < worst[group_name(one)]]
 
 
 def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:

@@ -310,6 +310,26 @@ def test_lines_without_a_small_case_are_made_smaller_first(tmp_path: Path) -> No
     assert [job.bucket for job in jobs if job is not None] == [suspect, small, alone, other]
 
 
+def test_what_a_worse_one_stands_for_is_made_smaller_when_rounds_have_ended(
+    tmp_path: Path,
+) -> None:
+    """A line shows the violation of several verdicts; a deviation beside it took 30 s of a core."""
+    corpus = create_corpus(tmp_path / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: True)
+    milder, worse = waiting_in(triage, corpus, [True, True])
+    there = triage.members[milder.key]
+    there.case = msgspec.structs.replace(
+        triage.members[worse.key].case, kind=Kind.DEVIATION, details={WRONG_STEP: "wmma.mma"}
+    )
+    for ending, order in ((False, [worse]), (True, [worse, milder])):
+        jobs = [triage.next_job(1.0, ending=ending) for _ in range(2)]
+        assert sorted(job.bucket.key for job in jobs if job) == sorted(one.key for one in order)
+        triage._examined.clear()
+    # What no experiment has named may be something else.
+    there.case = msgspec.structs.replace(there.case, details={})
+    assert len(triage.waiting_for(ending=False)) == 2
+
+
 @given(tries=st.lists(st.integers(1, 4), max_size=6), hands=st.integers(1, 6))
 def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_before(
     tries: list[int], hands: int, tmp_path_factory: pytest.TempPathFactory
