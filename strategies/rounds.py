@@ -532,7 +532,7 @@ def _with_recipe(
 ) -> Iterator[tuple[Program, Recipe]]:
     """Draw a program and what fills its images; nothing if a module does not have the program."""
     # Some state spaces and types are newer than what is multiplied.
-    both = Drawn(lambda data: (data.draw(strategy), drawn_recipe(data.draw, tuple(classes))))
+    both = Drawn(lambda data: (data.draw(strategy), drawn_recipe(data, tuple(classes))))
     program, recipe = draw_one(both, key)
     if all(is_available(form, module) for form in requirements(program)):
         yield program, recipe if program.warps == 1 else of_group(recipe)

@@ -428,16 +428,22 @@ def plan_of(program: Program) -> FillPlan:
     for pairs, bytes_ in sorted(found.metadata, key=lambda one: -len(one[0])):
         if bytes_.size:
             fill(8, bytes_, _of_metadata(pairs))
-    every = [filling.window.places.ravel() for filling in fillings]
-    covered = np.bincount(np.concatenate([*every, np.zeros(0, np.int64)]))
-    if rows.size and (covered[every[0]] > 1).all():
-        # Whatever fills them first, nobody sees it.
-        covered[every[0]] -= 1
-        del fillings[0], every[0]
-    for filling, own in zip(fillings, every, strict=True):
+    kept, factors = list[tuple[Filling, NDArray[np.int64]]](), set[Window]()
+    hidden = np.zeros(int(places[-1]) + 1, np.bool_)
+    for filling in reversed(fillings):
+        own = filling.window.places.ravel()
+        if own.size and filling.window not in factors and hidden[own].all():
+            continue  # whatever fills them, nobody sees it
+        kept.append((filling, own))
+        hidden[own] = True
+        if filling.multiplicands:  # of which it sees what is there by then
+            factors.update(filling.multiplicands)
+            hidden[...] = False
+    covered = np.bincount(np.concatenate([np.zeros(0, np.int64), *(own for _, own in kept)]))
+    for filling, own in kept:
         filling.meets = bool((covered[own] > 1).any())
     return FillPlan(
-        fillings=tuple(fillings),
+        fillings=tuple(filling for filling, _ in reversed(kept)),
         blocks=np.flatnonzero(is_read).astype(np.uint64),
         read=_runs(is_read),
         gaps=_runs(~is_read),

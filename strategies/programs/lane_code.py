@@ -585,11 +585,13 @@ def _can_be(row: ScalarInstruction, index: int, source: str | int, known: Sequen
 
 
 def _can_read(row: ScalarInstruction, known: Sequence[str]) -> bool:
-    kinds = {class_of(name) for name in known}
-    return all(
-        kind in kinds or (index in row.immediates and row.immediates[index].required)
-        for index, kind in enumerate(row.sources)
-    )
+    return _needed_classes(row).issubset(map(class_of, known))
+
+
+@cache
+def _needed_classes(row: ScalarInstruction) -> frozenset[str]:
+    constants = {index for index, one in row.immediates.items() if one.required}
+    return frozenset(kind for at, kind in enumerate(row.sources) if at not in constants)
 
 
 def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
