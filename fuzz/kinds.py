@@ -73,7 +73,7 @@ KINDS = {
     ),
     Kind.LAUNCH_FAILURE: KindRow(
         style="bad", of_programs="the device did not run the program to its end.",
-        has_culprit=True, troubles=(Trouble.LAUNCH_FAILURE, Trouble.STICKY_ERROR),
+        shrinks=True, has_culprit=True, troubles=(Trouble.LAUNCH_FAILURE, Trouble.STICKY_ERROR),
     ),
     Kind.DIVERGENCE: KindRow(
         style="bad", of_programs="a warp-level instruction came under a condition that differs "

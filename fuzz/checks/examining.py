@@ -70,6 +70,8 @@ _COPIES_IN_FLIGHT = 64
 """Copies of an image of a warpgroup that a launch makes wrong or not: of four programs whose
 registers are overwritten while a multiplication reads them, the least was wrong in a third of its
 copies (H200, 2026-11-29)."""
+_COPIES_OF_THE_RARE = 512
+"""The same where few of those are wrong: of another program one in 64 (H200, 2026-11-29)."""
 _FEW_IN_FLIGHT = 8  # copies where every one of the replays was wrong in the same way
 CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
@@ -185,7 +187,8 @@ class Examiner:
         if job.seconds is None:
             found, status = self._confirmed(entry, subject, job), ShrinkStatus.RAW
         else:
-            for_kernel = min(KERNEL_SECONDS, job.seconds / 2)
+            wrong = entry.finding.kind.failure == WRONG_RESULT  # no other has a smallest kernel
+            for_kernel = min(KERNEL_SECONDS, job.seconds / 2) * wrong
             found, status = self._shrunk(entry, subject, job, end - for_kernel)
         if found is None:
             return Found(bucket=job.bucket, state=FoundState.GONE)
@@ -498,12 +501,12 @@ class Examiner:
         if culprit and (told := self._named(made, culprit)).bucket in job.replayed:
             return told, ShrinkStatus.RAW
         begin = self._bare(kind, subject, culprit)
-        left = max(0.0, end - time.monotonic())
-        shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
-        if shrunk.status is ShrinkStatus.FLAKY and begin.program.warps > begin.copies:
-            left = max(0.0, end - time.monotonic())
-            many = _in_copies(begin, _COPIES_IN_FLIGHT)
-            shrunk = shrink(many, self._verdicts(), wanted=kind, seconds=left)
+        more = (_COPIES_IN_FLIGHT, _COPIES_OF_THE_RARE) if begin.program.warps > 1 else ()
+        for copies in (begin.copies, *(many for many in more if many > begin.copies)):
+            begin, left = _in_copies(begin, copies), max(0.0, end - time.monotonic())
+            shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
+            if shrunk.status is not ShrinkStatus.FLAKY:
+                break
         smaller = self._fewer_kernels(kind, shrunk.subject, end)
         attempts, status = self._repeated(smaller, kind), shrunk.status
         if _concluded(attempts, smaller, kind) is kind:

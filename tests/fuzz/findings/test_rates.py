@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,17 +15,28 @@ from hypothesis import strategies as st
 from matrix_rounds import Quiet
 from repro_cases import half, multiplication, stored
 
-from corpus import Entry, Kind
+from corpus import Entry, Kind, ShrinkStatus
 from fuzz.checks.examining import Examiner
+from fuzz.checks.protocol import Examination
 from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import rate_of, repeats_for, shown_by
 from fuzz.findings.verdicts import COPIES, Answer, asked, probe
-from fuzz.runner import OpenRunner, RunnerChoice
+from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from runners.kernels import KernelModule
-from runners.protocol import ClosedAtTheEnd, Collected, Compiled, Images, Ran
+from runners.protocol import (
+    ClosedAtTheEnd,
+    Collected,
+    Compiled,
+    Failure,
+    ForwardingRunner,
+    Images,
+    Pending,
+    Ran,
+    Runner,
+)
 from strategies.programs.warpgroups import plain_multiplication
 
 
@@ -165,3 +178,47 @@ def test_a_warpgroup_that_is_wrong_in_a_third_of_its_copies_is_run_in_enough_of_
     assert kind not in (None, Kind.FLAKY)
     assert 8 <= subject.copies < COPIES
     assert all(one.failed for one in attempts)
+
+
+class Racing(ForwardingRunner):
+    """Is wrong as one device is in some of its executions, and in all others as another."""
+
+    def __init__(self, wrong: Runner, right: Runner, rate: float) -> None:
+        super().__init__(wrong)
+        self.right, self.rate = right, rate
+        self.random = np.random.Generator(np.random.Philox(1))
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        own, copy = np.unique(images, axis=0, return_inverse=True)
+        ways = [one.run(compiled, own, entry=entry) for one in (self.inner, self.right)]
+        made = np.stack([way.images[copy.ravel()] for way in ways if isinstance(way, Ran)])
+        late = (self.random.random(len(images)) >= self.rate).astype(int)
+        sms = np.zeros(len(images), np.uint32)
+        ran = Ran(images=made[late, np.arange(len(images))], sms=sms, seconds=0.0)
+        return Collected(outcome=ran)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        return self.submit(compiled, images, entry=entry).collect()
+
+
+def test_a_warpgroup_that_is_wrong_in_a_few_of_its_copies_is_made_smaller(tmp_path: Path) -> None:
+    form = form_of("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16")
+    entry = stored(
+        tmp_path, plain_multiplication(form), target="sm_90a", faults=("group-halves-exchanged",)
+    )
+    kind = entry.finding.kind
+    with (
+        opened(RunnerChoice(name="sim", target="sm_90a")) as right,
+        opened(replace(right.choice, faults=("group-halves-exchanged",))) as wrong,
+    ):
+        racing = replace(wrong, runner=Racing(wrong.runner, right.runner, 1 / 64))
+        job = Examination(
+            corpus=tmp_path, id=entry.id, bucket=Bucket(kind=kind, identity=entry.finding.identity),
+            seconds=60.0, replayed=frozenset(),
+        )  # fmt: skip
+        begin, end = subject_of(entry), time.monotonic() + 10
+        found, status = Examiner(racing, Quiet())._shrunk(entry, begin, job, end)
+    assert status is not ShrinkStatus.FLAKY
+    assert found is not None
+    assert found.kind is kind
+    assert found.subject.copies > 64

@@ -17,7 +17,7 @@ from command_line import ROOT, warpfuzz
 from cuda_fakes import FAKES
 from value_runs import campaign, entries, run
 
-from corpus import Kind
+from corpus import Kind, ShrinkStatus
 from fuzz.runner import OpenRunner, RunnerChoice, rewriters
 from oracle.errors import DeviceLostError, InfrastructureError
 from runners.cuda import supervisor
@@ -83,6 +83,8 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
     for entry in entries(tmp_path):
         assert "input.npy" in entry.finding.files
         assert entry.finding.details["rate"] == 1
+        # Each hang costs a deadline, each crash the process that drives the device.
+        assert (entry.finding.shrink is ShrinkStatus.RAW) is (kind is not Kind.LAUNCH_FAILURE)
 
 
 def test_a_child_killed_in_the_middle_costs_nothing_but_time(
