@@ -6,6 +6,7 @@ that the shapes and types of multiplications, of which compilers know little, do
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,34 +21,40 @@ from oracle.program.lane_code import ZERO, Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, text_of
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, OneWarp, Step, is_lane_code, plain_load, plain_store
-from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
+from oracle.program.warpgroup import MAX_PENDING, THREADS, WAYS, AsyncProduct, WarpgroupSync
 from runners.protocol import Images
 from strategies.simplification.examples import Edits, Site, edited, visit
 
 IN_FLIGHT = "in flight beside other steps"
-"""Where a program is right with a wait behind each multiplication."""
+"""Where a program is right with a wait behind each multiplication, and wrong if that waits for
+nothing."""
 UNREAD_D = "in flight with a d that nothing reads"
-"""Where it is right if each multiplication adds its D and each D is stored: compilers gave others
-the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
+"""Where, of these, it is right if each multiplication adds its D and each D is stored: compilers
+gave others the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
 OF_REGISTERS = "in flight with a in registers"
-"""Where it is right with a wait behind each of those whose A is in registers: compilers wrote these
-before the wait, also where they made one register of two equal values (ptxas 12.4 to 13.2,
-2026-11-29)."""
+"""Where, of these, it is right with a wait behind each of those whose A is in registers: compilers
+wrote these before the wait, also where they made one register of two equal values (ptxas 12.4 to
+13.2, 2026-11-29)."""
 SAME_OF_D = "with a d of which the same is computed before and behind it"
 """Where it is right if what reads a D reads a copy that is made there: compilers took what they had
-computed of it before the multiplication (ptxas 12.4 to 13.5, 2026-11-29)."""
+computed of it before, though it was written since (ptxas 12.4 to 13.5, 2026-11-29)."""
+SAME_OF_A = "with a in registers of which the same is computed before and behind it"
+"""Where it is right if the multiplications have a copy of such an A: compilers took the same for
+it, where a fence, a wait or a barrier stands between (ptxas 13.3 to 13.5, 2026-11-29)."""
 GIVEN_D = "with a d that other code writes"
 """Where it is right if such code writes it through memory: of the registers of a D that got one
 value compilers wrote one alone (ptxas 12.4 to 13.1, 2026-11-29)."""
-SHARED_A = "with a in registers that scalar code reads"
-"""Where it is right if the multiplications have a copy of such an A: compilers had code take what
-the registers have later on (ptxas 13.3 to 13.5, 2026-11-29)."""
+REPEATED = "more than once with the same operands"
+"""Where it is right with a fence and a wait for nothing behind each such: compilers did one of
+several that nothing stands between (ptxas 12.0 to 13.5, 2026-11-29)."""
 BEHIND_CODE = "behind scalar code"
-_WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one may cure
+_WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one cures
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 _MOST = 64  # multiplications whose results are looked at
 _ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
+_NOT_ENDED = (_ENDED[0], replace(_ENDED[1], pending=MAX_PENDING), _ENDED[2])
+"""The same for compilers, which forget values at each of them; what is in flight stays so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +105,13 @@ class _Trials:
             self.program, buffers=tuple(buffers), steps=edited(self.program.steps, edits)
         )
 
-    def ended(self, which: Callable[[AsyncProduct], bool] = lambda _: True) -> Edits:
-        """Return what puts a wait for all of it behind some multiplications."""
-        return {site: (one, *_ENDED) for site, one in self.products.items() if which(one)}
+    def ended(
+        self,
+        which: Callable[[AsyncProduct], bool] = lambda _: True,
+        end: tuple[WarpgroupSync, ...] = _ENDED,
+    ) -> Edits:
+        """Return what puts a wait, for all of it if none other is given, behind some."""
+        return {site: (one, *end) for site, one in self.products.items() if which(one)}
 
     def apart(self) -> Program:
         """Return the program with other registers for each A that scalar code reads as well."""
@@ -210,20 +221,25 @@ def wrong_multiplication(
     if not trials.products:
         return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
+    alike = Counter(map(_operands, trials.products.values()))
     ways: list[tuple[str, Program]] = [
-        (GIVEN_D, trials.given()),
         (UNREAD_D, trials.alive()),
         (OF_REGISTERS, trials.without(in_registers)),
         (IN_FLIGHT, trials.without(every)),
         (SAME_OF_D, trials.renewed()),
-        (SHARED_A, trials.apart()),
+        (SAME_OF_A, trials.apart()),
+        (GIVEN_D, trials.given()),
+        (REPEATED, trials.without(trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED))),
         (BEHIND_CODE, trials.without(every, [*trials.code.values()])),
     ]
     ways = [(name, one) for name, one in ways if one != program]
-    is_right, *cured = trials.right(program, *(one for _, one in ways))
+    unwaited = trials.without(trials.ended(end=_NOT_ENDED))
+    is_right, unwaited_right, *cured = trials.right(program, unwaited, *(one for _, one in ways))
     if is_right:
         return None
     found = {name for (name, _), cure in zip(ways, cured, strict=True) if cure}
+    if unwaited_right or IN_FLIGHT not in found:
+        found -= {*_WAITED_FOR}
     condition = next((name for name, _ in ways if name in found), "")
     if condition:
         which = _which(trials, every) if condition in _WAITED_FOR else ""
@@ -233,6 +249,12 @@ def wrong_multiplication(
     if wrong is None:
         return None
     return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",))
+
+
+def _operands(step: AsyncProduct) -> AsyncProduct:
+    """Return a multiplication as compilers see it: however its descriptors are built."""
+    tiles = (one and replace(one, built=WAYS[0]) for one in (step.a_tile, step.b_tile))
+    return step.changed(**dict(zip(("a_tile", "b_tile"), tiles, strict=True)))
 
 
 def _name(form: Form) -> str:

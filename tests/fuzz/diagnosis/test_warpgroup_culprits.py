@@ -100,6 +100,10 @@ CHANGED = program(
     Loop(count=2, body=(FENCE, product("x"), COMMIT, WAIT, SEEN, ADDED,
                         code("x", "x", "xor.b32", 1))),
 )  # fmt: skip
+QUEUED = program(
+    Loop(count=2, body=(FENCE, product("x"), product(), COMMIT, WAIT, SEEN, ADDED,
+                        code("x", "x", "xor.b32", 1))),
+)  # fmt: skip
 ALONE = program(
     FENCE, product(),
     OneWarp(warp=2, body=(
@@ -110,6 +114,7 @@ ALONE = program(
 )  # fmt: skip
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
 GIVEN = program(FENCE, product(), COMMIT, WAIT, code("d", "x", "xor.b32", 257))
+REPEATED = program(FENCE, product(), product(), COMMIT)
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 
@@ -138,7 +143,8 @@ def forgets_a_wait(steps: list[Step]) -> bool:
 
 
 def reuses_an_unread_d(steps: list[Step]) -> bool:
-    return any(isinstance(one, AsyncProduct) and one.scale_d == 0 for one in steps)
+    unread = any(isinstance(one, AsyncProduct) and one.scale_d == 0 for one in steps)
+    return unread and forgets_a_wait(steps)
 
 
 def loses_what_d_is_given(steps: list[Step]) -> bool:
@@ -154,10 +160,27 @@ def takes_d_for_unchanged(steps: list[Step]) -> bool:
     return 2 in map(steps.count, (READ, READ_LAST)) and multiplies_wrong(steps)
 
 
-def takes_a_of_the_next_turn(steps: list[Step]) -> bool:
-    """Code that reads an A is computed behind what changes its registers."""
+def takes_a_for_unchanged(steps: list[Step]) -> bool:
+    """What is made of an A is what was made of it before its registers changed."""
     read = {use.bank for one in steps if is_lane_code(one) for use in one.reads}
     return not read.isdisjoint(one.a for one in steps if isinstance(one, AsyncProduct))
+
+
+def takes_a_for_unchanged_without_a_commit(steps: list[Step]) -> bool:
+    """The same, but not where a commit and any wait stand behind each multiplication."""
+    behind = [
+        steps[at + 1] == COMMIT
+        and isinstance(wait := steps[at + 2], WarpgroupSync)
+        and wait.kind == WAIT.kind
+        for at, one in enumerate(steps)
+        if isinstance(one, AsyncProduct)
+    ]
+    return takes_a_for_unchanged(steps) and not all(behind)
+
+
+def multiplies_once(steps: list[Step]) -> bool:
+    """Of equal multiplications with nothing between only one is done."""
+    return any(one == two and isinstance(one, AsyncProduct) for one, two in pairwise(steps))
 
 
 def loses_what_was_made(steps: list[Step]) -> bool:
@@ -214,8 +237,11 @@ class Defective:
      "and behind it"),
     (takes_d_for_unchanged, READS_LAST, "wgmma.mma_async/with a d of which the same is computed "
      "before and behind it"),
-    (takes_a_of_the_next_turn, CHANGED, "wgmma.mma_async/with a in registers that scalar code "
-     "reads"),
+    (takes_a_for_unchanged, CHANGED, "wgmma.mma_async/with a in registers of which the same is "
+     "computed before and behind it"),
+    (takes_a_for_unchanged_without_a_commit, QUEUED, "wgmma.mma_async/with a in registers of which "
+     "the same is computed before and behind it"),
+    (multiplies_once, REPEATED, "wgmma.mma_async/more than once with the same operands"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
     (multiplies_wrong, ALONE, "wgmma.mma_async of f16"),
