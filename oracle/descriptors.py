@@ -129,13 +129,19 @@ def bytes_taken(
 
 
 def read_matrix(
-    memory: NDArray[np.uint8], matrix: Matrix, addresses: NDArray[np.int64]
-) -> NDArray[Any]:
+    memory: NDArray[np.uint8], matrix: Matrix, addresses: NDArray[np.int64], *,
+    whole_units: bool = False,
+) -> NDArray[Any]:  # fmt: skip
     """Return raw patterns (count, rows, columns) of memories (count, bytes), one element each.
 
     `addresses`: As of `byte_addresses`, counted from the first byte of the memories.
+    `whole_units`: Whether units lie as a whole, at multiples of their size: no transposed matrix.
     """
-    lines = np.take(memory, addresses.ravel(), axis=1)
+    if whole_units:
+        places, units = addresses[:, ::UNIT] // UNIT, memory.view(np.complex128)
+        lines = units.take(places.ravel(), axis=1).view(np.uint8)
+    else:
+        lines = memory.take(addresses.ravel(), axis=1)
     return layouts.read(lines, 0, _lines_of(matrix))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -120,8 +121,8 @@ class Warps:
         registers = step.writes.registers
         constant = self.constant(step)
         value = Value(planes=planes, registers=len(registers), constant=constant)
-        for index, register in enumerate(registers):
-            self.cells[register] = Cell(value, index)
+        cells = map(Cell, repeat(value), range(len(registers)))
+        self.cells.update(zip(registers, cells, strict=True))
 
     def held(self, use: Use) -> Planes:
         """Return what the registers of an operand hold, gathered from several values."""
@@ -230,9 +231,10 @@ class Warps:
 
     def tile(self, step: AsyncProduct, operand: str, plane: str = "bits") -> NDArray[Any]:
         """Return A or B as it lies in shared memory, raw patterns (count, rows, columns)."""
-        memory, start = self.at(Place(buffer=step.tiles[operand].place.buffer))
+        tile, matrix = step.tiles[operand], step.form.matrix(operand)
+        memory, start = self.at(Place(buffer=tile.place.buffer))
         addresses = step.addresses(operand) + start
-        return read_matrix(memory[plane], step.form.matrix(operand), addresses)
+        return read_matrix(memory[plane], matrix, addresses, whole_units=not tile.transposed)
 
     def warpgroup_sync(self, step: WarpgroupSync) -> None:
         pass  # multiplications are done at once here

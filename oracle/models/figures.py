@@ -438,8 +438,22 @@ class Model:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""
         return self._serving(self.scalars, form)
 
+    @cached_property
+    def _served(self) -> dict[tuple[type, Form], Any]:
+        """The rows that were asked for, by their own type and the form."""
+        return {}
+
     def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         """Return the row that is for a form; of several the newest compiler's, if none fits."""
+        if not rows:
+            return None
+        key = type(rows[0]), form
+        if key not in self._served:
+            self._served[key] = self._found(rows, form)
+        served: AnyDot | None = self._served[key]
+        return served
+
+    def _found(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         wanted, shape = (figures_of(form), form.types), form.shape.name
         found = [
             row

@@ -345,7 +345,7 @@ class InFlight:
 
     def synchronise(self, step: WarpgroupSync) -> NDArray[np.bool_]:
         """Take a fence, a commit or a wait; return the bytes whose reading has ended with it."""
-        before = self._taken() if step.kind == "wait_group" else None
+        before = self._taken() if step.kind == "wait_group" and self.ages else None
         match step.kind:
             case "fence":
                 self.fenced = True
@@ -369,6 +369,8 @@ class InFlight:
 
     def copied(self, space: str, bytes_: Bytes, *, stores: bool) -> NDArray[np.bool_]:
         """Return which bytes that are accessed copies in flight write, or read and are written."""
+        if not self.copies:
+            return np.zeros(0, np.bool_)
         numbers = np.arange(bytes_.start, bytes_.stop) if isinstance(bytes_, slice) else bytes_
         found = np.zeros(numbers.shape, np.bool_)
         for copy in self.copies:
@@ -381,7 +383,7 @@ class InFlight:
     def store(self, bytes_: Bytes) -> NDArray[np.bool_]:
         """Take note that bytes are written; return which of them are read in flight."""
         self.unproxied[bytes_] = True
-        return self._taken()[bytes_]
+        return self._taken()[bytes_] if self.ages else np.zeros(0, np.bool_)
 
     def _taken(self) -> NDArray[np.bool_]:
         """Return the bytes that multiplications in flight read."""
@@ -389,7 +391,9 @@ class InFlight:
         for step in self.ages if taken.size else ():
             for operand, tile in step.tiles.items():
                 bytes_ = step.bytes_of(operand) + self.offset(tile.place.buffer)
-                taken[bytes_[(bytes_ >= 0) & (bytes_ < taken.size)]] = True
+                if bytes_[0] < 0 or bytes_[-1] >= taken.size:
+                    bytes_ = bytes_[(bytes_ >= 0) & (bytes_ < taken.size)]
+                taken[bytes_] = True
         return taken
 
 

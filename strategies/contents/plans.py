@@ -407,7 +407,8 @@ def plan_of(program: Program) -> FillPlan:
         uses[provenance] = True
     for start, _ in found.words:
         uses[start : start + 4] = True
-    is_read: NDArray[np.bool_] = np.any(uses.reshape(-1, BLOCK), axis=1)
+    halves = uses.view(np.uint64)  # of blocks; reduced along short rows they take 20 times as long
+    is_read = (halves[0::2] | halves[1::2]) != 0
     places = np.cumsum(np.repeat(is_read, BLOCK)) - 1
     fillings = list[Filling]()
 
