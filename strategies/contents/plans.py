@@ -297,11 +297,11 @@ class Window:
     def pitch(self) -> int | None:
         """Bytes between lines, if lines are whole, apart and at one distance, else None."""
         places, width = self.places, self.places.shape[1]
-        if (places[:, 1:] - places[:, :-1] != 1).any():
-            return None
         steps = places[1:, 0] - places[:-1, 0]
         pitch = int(steps[0]) if steps.size else width
-        return pitch if pitch >= width and (steps == pitch).all() else None
+        if pitch < width or (steps != pitch).any() or (places[:, 1:] - places[:, :-1] != 1).any():
+            return None
+        return pitch
 
     @property
     def is_view(self) -> bool:
@@ -358,8 +358,8 @@ class Window:
         if self.bits == 4:
             lines = lines[:, :, 0::2] & np.uint8(0xF) | lines[:, :, 1::2] << np.uint8(4)
         lines = np.ascontiguousarray(lines)
-        if self.last.all():
-            kind, words = self.grains
+        kind, words = self.grains
+        if np.bincount(words.ravel()).max(initial=0) < 2:  # nothing is there a second time
             rows.view(kind)[:, words] = lines.view(kind)
         else:
             rows[:, self.places[self.last]] = lines.view(np.uint8)[:, self.last]
