@@ -29,7 +29,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available
-from oracle.isa.targets import Module
+from oracle.isa.targets import TARGETS, Module
 from oracle.program.program import different
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, FaultPlace, by_name
@@ -97,6 +97,24 @@ def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]
     """Return `faults_named` so, and why no program can show each; "" if one can."""
     found = faults_named(pattern)
     return [(fault, _unobservable(fault, target=target, version=version)) for fault in found]
+
+
+def check_observable(
+    subjects: Sequence[tuple[Fault, str]], pattern: str, *, target: str, version: str
+) -> None:
+    """Raise UsageError, with the targets that can, if programs of one lack what all faults change."""
+    if any(fault.rare or not reason for fault, reason in subjects):
+        return
+    others = [
+        name
+        for name in TARGETS
+        if not all(reason for _, reason in chosen(pattern, target=name, version=version))
+    ]
+    todo = f"add --target {others[-1]}" if others else "give another --ptx-version"
+    raise UsageError(
+        f"programs of {target} with PTX ISA {version} can show no fault like {pattern!r}; those of "
+        f"{', '.join(others) or 'no target'} can, so {todo}"
+    )
 
 
 @cache

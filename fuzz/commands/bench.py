@@ -12,6 +12,7 @@ from fuzz.bench import (
     Contents,
     LinesTask,
     Row,
+    check_observable,
     chosen,
     faults_named,
     lines_of,
@@ -71,6 +72,7 @@ def _search(options: Bench) -> bool:
     begun = time.perf_counter()
     target, version = _module(options)
     subjects = chosen(options.only, target=target, version=version)
+    check_observable(subjects, options.only, target=target, version=version)
     plan = BenchPlan(
         forms=selected_forms(Selection(), target=target, version=version),
         target=target,

@@ -40,13 +40,26 @@ def test_a_fault_that_is_not_found_is_said_with_exit_code_1(tmp_path: Path) -> N
 
 def test_what_no_program_can_show_is_listed_with_the_reason_and_not_missed(tmp_path: Path) -> None:
     where = ("--target", "sm_90", "--ptx-version", "8.0")
-    ended = warpfuzz(tmp_path, "bench", "--only", "b6-as-b4", *where, *QUICK)
+    ended = warpfuzz(tmp_path, "bench", "--only", "one-multi*-in-million", *where, *QUICK)
     assert ended.code == 0, ended.err
     row = ended.rows[0]
     assert row["observable"] is False
-    assert "sm_90" in row["reason"]
+    assert "too rare" in row["reason"]
     assert ended.summary["missed"] == []
     assert ended.summary["cases"] == 0
+
+
+@pytest.mark.parametrize(("only", "given", "told"), [
+    ("group-*", (), "programs of sm_120a with PTX ISA 9.1 can show no fault like 'group-*'; those "
+     "of sm_90a can, so add --target sm_90a"),
+    ("b6-as-b4", ("--target", "sm_90", "--ptx-version", "8.0"), "so give another --ptx-version"),
+])  # fmt: skip
+def test_faults_that_no_program_of_a_target_shows_are_refused_with_the_targets_that_do(
+    tmp_path: Path, only: str, given: tuple[str, ...], told: str
+) -> None:
+    ended = warpfuzz(tmp_path, "bench", "--only", only, *given, "--seeds", 1, "--limit", 1)
+    assert ended.code == 2
+    assert told in ended.err
 
 
 @pytest.mark.slow
