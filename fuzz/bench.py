@@ -102,7 +102,7 @@ def chosen(pattern: str, *, target: str, version: str) -> list[tuple[Fault, str]
 def check_observable(
     subjects: Sequence[tuple[Fault, str]], pattern: str, *, target: str, version: str
 ) -> None:
-    """Raise UsageError, with the targets that can, if programs of one lack what all faults change."""
+    """Raise UsageError, with the targets that can, if no program can show one of the faults."""
     if any(fault.rare or not reason for fault, reason in subjects):
         return
     others = [
