@@ -221,7 +221,7 @@ class LaneCode(operands.StepBase):
         operands.check_range(
             statements_taken(self.code), 0, MAX_STATEMENTS, "most statements of a lane"
         )
-        known = _check_block(self.code, frozenset({*_GIVEN, *self.inputs}), depth=0, loop=None)
+        known = _check_block(self.code, {*_GIVEN, *self.inputs}, depth=0, loop=None)
         for name in self.results:
             check(name in known, f"the result {name} is not written on every path")
 
@@ -302,7 +302,7 @@ def address_code(computed: tuple[Statement, ...]) -> LaneCode:
     return LaneCode(destination="addresses", results=("r0",), code=computed)
 
 
-_Known = frozenset[str]
+_Known = set[str]
 """Registers that every path has written."""
 
 
@@ -311,9 +311,10 @@ def _check_block(
 ) -> _Known:
     """Check statements behind which `known` can be read; return what can be behind them."""
     operands.check_range(depth, 0, MAX_DEPTH, "branches and loops around a statement")
+    known = {*known}
     for one in statements:
         if isinstance(one, Assign):
-            known = _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
+            _check_assign(one, known, alone=bool(depth or one.guard), loop=loop)
             continue
         known -= {CARRY, _BORROW}
         match one:
@@ -342,7 +343,8 @@ def _check_read(name: str, kind: str, known: _Known) -> None:
     check(name in known, "{} is read, and not every path has written it", name)
 
 
-def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> _Known:
+def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | None) -> None:
+    """Check an instruction, and add what it writes to what is known."""
     check(one.opcode in SCALARS, "there is no scalar instruction {!r:.80}", one.opcode)
     row, opcode, written = row_of(one), one.opcode, one.destinations
     wanted, given = " ".join(row.destinations), tuple(map(class_of, written))
@@ -371,10 +373,11 @@ def _check_assign(one: Assign, known: _Known, *, alone: bool, loop: Repeat | Non
         check(flag in known, "{} reads a {} that nothing just before has written", opcode, flag)
     if one.guard:
         _check_read(one.guard.removeprefix("!"), "pred", known)
-        return known
+        return
     if row.carry_out:
-        known = known - {CARRY, _BORROW} | {flag}
-    return known.union(written)
+        known -= {CARRY, _BORROW}
+        known.add(flag)
+    known.update(written)
 
 
 def _check_count(one: Repeat, known: _Known) -> None:

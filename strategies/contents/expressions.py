@@ -330,7 +330,12 @@ def node(code: Code, *arguments: Value, value: Any = None) -> Node:
 
 def constant(value: Value) -> Node:
     """Return a number as a node."""
-    return value if isinstance(value, Node) else node(Code.CONSTANT, value=value)
+    return value if isinstance(value, Node) else _of_number(value)
+
+
+@cache
+def _of_number(value: int) -> Node:
+    return node(Code.CONSTANT, value=value)
 
 
 LINE, POSITION, NOISE = node(Code.LINE), node(Code.POSITION), node(Code.NOISE)
