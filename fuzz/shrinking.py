@@ -117,16 +117,8 @@ def shrink_program(trials: Trials) -> None:
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
-    for reduction in (
-        one_warp,
-        narrower,
-        plainer_products,
-        fitted,
-        code,
-        alone,
-        given,
-        plain_matrices,
-    ):
+    plain: Reduction = partial(plainer_products, one_by_one=False)
+    for reduction in (one_warp, narrower, plain, fitted, code, alone, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:

@@ -5,18 +5,21 @@ Each function iterates over simpler examples, the most promising first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from oracle.errors import UsageError
 from oracle.isa.lookup import form_of
 from oracle.program.operands import Place, Span, text_of
 from oracle.program.program import walk
-from oracle.program.steps import Step, accesses_registers, copies_bytes
+from oracle.program.steps import accesses_registers, copies_bytes
 from oracle.program.warpgroup import AsyncProduct, SharedTile
-from strategies.simplification.examples import Edits, Example, Site, Steps, edited, visit
+from strategies.simplification.examples import Example, Site, Steps, edited, visit
+
+_LEAST = 8  # columns
 
 
 def narrower(example: Example) -> Iterator[Example]:
@@ -24,21 +27,23 @@ def narrower(example: Example) -> Iterator[Example]:
 
     All that share a D become narrower together, and so do the steps that load, set and store it.
     """
-    steps = list(visit(example.program.steps))
-    shapes = {one.d: one.form.shape for _, one in steps if isinstance(one, AsyncProduct)}
-    for name, shape in shapes.items():
-        for columns in dict.fromkeys((8, shape.n // 16 * 8)):
-            if not 0 < columns < shape.n:
-                continue
-            with suppress(UsageError):  # some types have no such form, some code reads more of D
-                yield example.edited(_narrowed(steps, name, shape.n, columns)).tidied()
+    steps = [step for _, step in visit(example.program.steps)]
+    shapes = {one.d: one.form.shape for one in steps if isinstance(one, AsyncProduct)}
+    ways = [dict.fromkeys(shapes, _LEAST)] if len(shapes) > 1 else []
+    ways += [{name: n} for name, one in shapes.items() for n in (_LEAST, one.n // 16 * 8)]
+    for way in ways:
+        if all(0 < columns <= shapes[name].n for name, columns in way.items()):
+            # Some types have no such form, some code reads more of D.
+            with suppress(UsageError):
+                yield reduce(_narrowed, way.items(), example).tidied()
 
 
-def _narrowed(steps: Sequence[tuple[Site, Step]], name: str, n: int, columns: int) -> Edits:
-    edits: dict[Site, Steps] = {}
+def _narrowed(example: Example, way: tuple[str, int]) -> Example:
+    (name, columns), edits = way, dict[Site, Steps]()
+    steps = [*visit(example.program.steps)]
     for site, step in steps:
         if isinstance(step, AsyncProduct) and step.d == name:
-            form = form_of(step.form.opcode.replace(f"n{n}k", f"n{columns}k"))
+            form = form_of(step.form.opcode.replace(f"n{step.form.shape.n}k", f"n{columns}k"))
             edits[site], count = (replace(step, form=form),), form.words("d")
     for site, step in steps:
         whole = accesses_registers(step) or step.sets is not None
@@ -54,15 +59,15 @@ def _narrowed(steps: Sequence[tuple[Site, Step]], name: str, n: int, columns: in
                 if any(one.bank == name and one.number >= count for one in use.registers)
             }
             edits |= {site: (step.changed(**changes),)} if changes else {}
-    return edits
+    return example.edited(edits)
 
 
 _ADJACENT: Mapping[str, Any] = {"leading": 128, "stride": 256}
 """Bytes between the parts of 8 rows of 16 bytes of a matrix without a swizzle, two in a row."""
 
 
-def plainer_products(example: Example) -> Iterator[Example]:
-    """Iterate over examples whose products of a warpgroup are plainer: all, then one by one.
+def plainer_products(example: Example, *, one_by_one: bool = True) -> Iterator[Example]:
+    """Iterate over examples whose products of a warpgroup are plainer: all, or one by one as well.
 
     Plain ones multiply what lies plainly at the start of one buffer, with constants of 1.
     """
@@ -78,7 +83,7 @@ def plainer_products(example: Example) -> Iterator[Example]:
     for name, value in plain:
         edits = {site: (_plain_product(step, name, value),) for site, step in products.items()}
         yield example.edited(edits).tidied()
-        if len(edits) > 1:
+        if one_by_one and len(edits) > 1:
             for site, steps in edits.items():
                 yield example.edited({site: steps}).tidied()
 
