@@ -433,7 +433,7 @@ def plan_of(program: Program) -> FillPlan:
     hidden = np.zeros(int(places[-1]) + 1, np.bool_)
     for filling in reversed(fillings):
         own = filling.window.places.ravel()
-        if own.size and filling.window not in factors and hidden[own].all():
+        if own.size and hidden[own[0]] and filling.window not in factors and hidden[own].all():
             continue  # whatever fills them, nobody sees it
         kept.append((filling, own))
         hidden[own] = True
