@@ -80,7 +80,7 @@ def plainer_products(example: Example, *, one_by_one: bool = True) -> Iterator[E
         for name in dict.fromkeys(tile.place.buffer for tile in tiles)
     ]
     plain += [("scale_d", 1), ("scale_d", 0), ("scale_a", 1), ("scale_b", 1), ("selector", 0)]
-    for name, value in plain:
+    for name, value in plain if products else ():
         edits = {site: (_plain_product(step, name, value),) for site, step in products.items()}
         yield example.edited(edits).tidied()
         if one_by_one and len(edits) > 1:
