@@ -169,14 +169,12 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
         "    // lane 0 records the multiprocessor, where the launcher wants to know it",
         "    ld.param.u64 %sms, [sms];",
         "    setp.ne.u64 %record, %sms, 0;",
-        "    @!%record bra START;",
+        "    setp.eq.and.u32 %record, %lane, 0, %record;",
         "    mul.wide.u32 %position, %warp, 4;",
         "    add.u64 %sms, %sms, %position;",
         "    cvta.to.global.u64 %sms, %sms;",
-        "    setp.eq.u32 %record, %lane, 0;",
         "    mov.u32 %sm, %smid;",
         "    @%record st.global.u32 [%sms], %sm;",
-        "START:",
     ]
     return lines
 

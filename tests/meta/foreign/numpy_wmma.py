@@ -9,7 +9,7 @@ TYPES = {"f16": np.dtype("<f2"), "f32": np.dtype("<f4")}
 
 def run(ptx, entry, images):
     body = ptx[ptx.index(f".entry {entry}(") :]
-    body = re.sub("//.*", "", body[body.index("START:") + 6 : body.index("END:")])
+    body = re.sub("//.*", "", body[body.index("// 0: ") : body.index("END:")])
     after, held = images.copy(), {"%image": 0, "%zero": 0}
     for line in body.split(";")[:-1]:
         # A fragment is known by its first register.
