@@ -99,14 +99,12 @@ def culprit_of(
             return _of_warpgroup(device, program, image)
         (found,) = shared_register_culprits(device, program, image[None])
         traced = trace(program, image, target=device.target)
-        return (
-            found
-            or _copies(device, program)
-            or _register_steps(device, program, traced)
-            or wrong_product(device, program, traced)
-            or _otherwise(device, program, image, traced)
-            or _wrong_in_company(device, program, image, traced)
-        )
+        found = found or _copies(device, program) or _register_steps(device, program, traced)
+        found = found or wrong_product(device, program, traced)
+        found = found or _otherwise(device, program, image, traced)
+        found = found or _wrong_in_company(device, program, image, traced)
+        named = found is not None and found.instructions != (CODE,)
+        return found if named else wrong_code(device, traced) or found
     except WarpfuzzError:
         # An experiment cannot be written down, or not be asked of this runner: nothing is known.
         return None

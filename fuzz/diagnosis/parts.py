@@ -233,7 +233,10 @@ def brought_out(name: str, into: tuple[str, ...]) -> list[Assign]:
         case "d":
             return [Assign(opcode="mov.b64.unpack", destinations=into, sources=(name,))]
         case "h":
-            return [assign("cvt.u32.u16", *into, name)]
+            # ptxas may store it with 16 bits of a register that nothing wrote, 0 by chance: behind
+            # set to f16 (13.0.88 -O3, 2026-11-29). Of a sum all bits are read.
+            made = assign("cvt.u32.u16", *into, name)
+            return [made, assign("add.s32", *into, *into, ZERO)]
         case "p":
             # Not by selp, which may be what is wrong.
             zero = assign("add.s32", *into, ZERO, 0)

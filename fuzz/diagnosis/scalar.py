@@ -85,13 +85,16 @@ _LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
 
 def wrong_code(device: ExperimentDevice, traced: Trace) -> Culprit | None:
     """Find out which instructions of code, or of addresses of rows, are wrong; None: none alone."""
+    right = dict[LaneCode, Example]()
     for event in traced.events:
         code = _code_of(event.step)
         if code is not None:
             example = alone(code, event.inputs.get("source", NOTHING))
             if (found := _wrong_alone(device, example)) is not None:
                 return found
-    return None
+            right.setdefault(code, example)
+    # Other stores may hide it: what they take may be moved to them as 16 bits.
+    return _wrong_part(device, [one for each in right.values() for one in _taken_in(each)[1]])
 
 
 def _code_of(step: Step) -> LaneCode | None:
@@ -135,17 +138,15 @@ def refused_code(
 def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     if device.all_right(example.program, example.image[None]):
         return None
-    (step,) = filter(is_lane_code, example.program.steps)
-    there = list(islice(taken(step, inputs_of(example)[None]), _MOST_TRIED))
-    if (found := _wrong_part(device, step, there)) is not None:
+    step, there = _taken_in(example)
+    if (found := _wrong_part(device, there)) is not None:
         return found
     shown = Witness(program=example.program, images=example.image[None])
     part = least_part(device, example, step)
     other = device.witness(part.program, part.image[None]) if part is not example else None
     if other is not None:
         example, shown = part, other
-        (step,) = filter(is_lane_code, example.program.steps)
-        there = list(islice(taken(step, inputs_of(example)[None]), _MOST_TRIED))
+        step, there = _taken_in(example)
     if sum(not is_brought(one) for one in every(step.code)) > _SMALL:
         return Culprit(instructions=(CODE,), witness=shown, together=True)
     codes = {**controls(step.code), _CONSTANTS: _hidden(step.code)}
@@ -171,6 +172,11 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     # What moves a constant is told by that condition.
     computing = [one for one in wanted if not (more and _is_constant(one))]
     return replace(_named(computing or wanted, under, *more), witness=shown)
+
+
+def _taken_in(example: Example) -> tuple[LaneCode, list[tuple[Assign, list[Taken]]]]:
+    (step,) = filter(is_lane_code, example.program.steps)
+    return step, list(islice(taken(step, inputs_of(example)[None]), _MOST_TRIED))
 
 
 def _is_constant(one: Assign) -> bool:
@@ -332,7 +338,7 @@ class Trial:
 
 
 def _wrong_part(
-    device: ExperimentDevice, step: LaneCode, there: Sequence[tuple[Assign, list[Taken]]]
+    device: ExperimentDevice, there: Sequence[tuple[Assign, list[Taken]]]
 ) -> Culprit | None:
     met: dict[tuple[object, ...], tuple[Assign, list[Taken]]] = {}
     for one, times in there:
@@ -437,6 +443,8 @@ def _all_alike(device: ExperimentDevice, row: ScalarInstruction, guard: str) -> 
     elif told and not any(told.items() <= one for one in right):
         named = [told.get(place, "*") for place in range(max(told), -1, -1)]
         names = (".".join([row.family, "*", *named]),)
+    elif len(alike := {_ORDER.sub(r"\1.*", one.opcode) for one in wrong}) == 1:
+        names = (*alike,)  # of some orders
     return known.setdefault(key, names)
 
 

@@ -283,6 +283,21 @@ def test_what_is_wrong_together_only_is_named(
     assert key_named(Rewriting(pattern, other), example.program, example.image) == name
 
 
+def test_what_is_right_by_chance_in_other_stores_is_named() -> None:
+    """ptxas moves a set to f16 to most stores with the upper half of what nothing wrote."""
+    runner = Rewriting(
+        r"(?s)(set\.\w+\.f16\.f16 (%h\d+), [^;]+;\s+)cvt\.u32\.u16 (%r\d+), \2;"
+        r"(?=\s+(?:add\.s32 %r\d+, \3, |mov\.b32 %there_0, \3;[^@]*st\.global\.v2\.))",
+        r"\1 mov.b32 \3, {\2, \2};",
+    )
+    code = _assign("set.num.f16.f16", "h3", 0, 0), _assign("cvt.u32.u16", "r9", "h3")
+    step = LaneCode(source="", count=0, destination="there", results=("r9", "r9"), code=code)
+    store = plain_access(step.writes, Place(buffer="out"), store=True)
+    program = Program(buffers=buffers_of([store]), steps=(step, store))
+    image = np.zeros(program.image_bytes, np.uint8)
+    assert key_named(runner, program, image) == "set.*.f16.f16"
+
+
 TOGETHER = (
     _assign("not.b32", "r20", "r3"),
     _assign("prmt.b32", "r21", "r20", "r4", 0x1234),
