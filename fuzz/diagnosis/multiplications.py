@@ -100,7 +100,7 @@ class _Trials:
                 store = plain_store(
                     registers=step.destination, count=count, place=place, lanes=THREADS
                 )
-                edits[site] = (step, store)
+                edits[site] = (Barrier(), step, store)  # in a loop it is stored again
         return replace(
             self.program, buffers=tuple(buffers), steps=edited(self.program.steps, edits)
         )

@@ -198,6 +198,11 @@ def multiplies_wrong(steps: list[Step]) -> bool:
     return any(isinstance(one, AsyncProduct) for one in steps)
 
 
+def loses_what_is_not_stored(steps: list[Step]) -> bool:
+    """Wrong unless what code makes is stored at once."""
+    return multiplies_wrong(steps) and not any("kept" in str(one.bytes_written) for one in steps)
+
+
 class Defective:
     """Runs programs as the oracle does, and those that a compiler gets wrong with a bit more."""
 
@@ -243,6 +248,7 @@ class Defective:
      "the same is computed before and behind it"),
     (multiplies_once, REPEATED, "wgmma.mma_async/more than once with the same operands"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
+    (loses_what_is_not_stored, TWINS, "wgmma.mma_async/behind scalar code"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
     (multiplies_wrong, ALONE, "wgmma.mma_async of f16"),
     (adds_wrong, TWINS, "add.u32"),
