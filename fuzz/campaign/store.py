@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 
 from corpus import BrokenEntryError, Case, Corpus, Identity, Kind, Saved, ShrinkStatus, durable
 from corpus.durable import open_plain, read_plain
+from corpus.finding import KERNEL
 from corpus.known import Known, KnownRow
 from fuzz.checks.protocol import Examination, Found, FoundState
 from fuzz.findings.families import Bucket, FamilyState, behind_worse, group_name, stored_id
@@ -244,6 +245,7 @@ _NOTHING = ""  # key in place of a family's: the suspect did not differ when it 
 _WAITING_ALIKE = 32
 """Findings alike that wait at most: most are of one cause, 40 KiB each on the disk."""
 _EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
+_READABLE = 60  # lines of a kernel that a person reads, and sends to a vendor
 GRACE = 5.0  # after the time of a campaign with `--time` is over, for making findings smaller
 
 
@@ -262,7 +264,7 @@ class Triage:
         self.turned: dict[str, str] = {}  # from that key to the key of the family after shrinking
         self.members: dict[str, FamilyState] = {}  # the families by key, as they came up
         self.by_name: list[FamilyState] = []
-        """Families announced as known by a row that names no finding: nobody has a small case."""
+        """Families announced whose kernels are long, or known by a row without a small case."""
         self.passed: dict[str, int] = {}
         """Cases by the key of their family that were not stored, because many like them wait: the
         next case of the family is looked at again."""
@@ -327,7 +329,7 @@ class Triage:
             return False
         turned = self.members.get(self.turned.get(key, ""))
         tired = self._tired(key)
-        if case is not None and not tired and _to_be_examined(suspect):
+        if case is not None and not tired and suspect.is_raw:
             waiting = [one.case for one in self.members.values() if not one.finished]
             if sum(_look(one) == _look(case) for one in waiting) >= _WAITING_ALIKE:
                 self.passed[key] = self.passed.get(key, 0) + suspect.cases
@@ -340,11 +342,11 @@ class Triage:
             return False
         self.tries[key] = self.tries.get(key, 0) + 1
         # What was not compiled was compiled again by itself before (`Rounds`).
-        suspected = _to_be_examined(suspect) and case.kind is not Kind.COMPILE_FAILURE
+        suspected = suspect.is_raw and case.kind is not Kind.COMPILE_FAILURE
         case = msgspec.structs.replace(case, suspected=suspected)
         cases = suspect.cases + self.passed.pop(key, 0)
         member = self._member(suspect.bucket, case, cases, suspect.files)
-        if not _to_be_examined(suspect):
+        if not suspect.is_raw:
             member.confirmed = True
             self._finish(member)
         return True
@@ -363,7 +365,7 @@ class Triage:
         identities = (
             self.corpus.identity(one.case, one.files)
             for one in suspects
-            if one.case is not None and one.bucket.key not in self.members and _to_be_examined(one)
+            if one.case is not None and one.bucket.key not in self.members and one.is_raw
         )
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
@@ -386,7 +388,7 @@ class Triage:
         """Return what may be examined now: until the end, one alone of what was met before.
 
         Most of that has a cause that is there already, and comes up again and again. If there is
-        nothing else to be given, one that is known by its name, with the longest instructions.
+        nothing else to be given, one of `by_name`, with the longest instructions.
         """
         busy = {*self._examined.values()}
         free = [
@@ -452,9 +454,10 @@ class Triage:
 
     def _take_in(self, job: Examination, key: str, member: FamilyState, result: Found) -> None:
         case = result.case
-        changed = case is None or result.bucket.key != key or not self.known.match(case)
-        if member.finished and changed and not result.lost:
-            return  # What is known stays as it is.
+        kernel = result.files.get(KERNEL, b"").count(b"\n")
+        changed = case is None or result.bucket.key != key or self.known.match(case) != member.known
+        if member.finished and not result.lost and (changed or 0 < member.lines <= kernel):
+            return  # What was announced stays as it is.
         if result.state is FoundState.GONE:
             # Those like it are counted from now on.
             del self.members[key]
@@ -480,6 +483,9 @@ class Triage:
                 job.seconds is not None or member.known or not self._shrinks(member)
             ):
                 self._finish(member)
+                is_long = result.case.shrink is ShrinkStatus.CAPPED and kernel > _READABLE
+                member.lines = kernel * is_long
+                self.by_name += [member] * is_long
 
     def _joined(self, key: str, member: FamilyState) -> bool:
         """Join a family to another one if both have come to the same finding; tell whether."""
@@ -524,8 +530,7 @@ class Triage:
 
     def _replace(self, member: FamilyState, case: Case, files: Mapping[str, bytes]) -> None:
         """Store what an examination made of a finding in place of what was there."""
-        saved = member.saved
-        if saved is None:
+        if (saved := member.saved) is None:
             return
         there = self.corpus.replace(saved.id, case, files)
         # The same case may be there under an earlier name, of an examination that was killed, say.
@@ -593,8 +598,3 @@ def _look(case: Case) -> tuple[Kind, str]:
     # What a compiler says tells a cause without an instruction.
     about = next(iter(case.identity.instructions), case.identity.message)
     return case.kind, about.partition(" ")[0]
-
-
-def _to_be_examined(found: Found) -> bool:
-    lost = found.case is not None and found.case.kind is Kind.DEVICE_LOST
-    return not lost and found.state is not FoundState.REPLAYED

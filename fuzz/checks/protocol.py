@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Case
+from corpus import Case, Kind
 from fuzz.findings.families import Bucket
 from fuzz.runner import OpenRunner
 from oracle.errors import UsageError
@@ -282,6 +282,12 @@ class Found:
     settles: bool = False
     """Whether every case of the family that it was found under is the same finding."""
     lost: str = ""  # how the device was lost over it; empty while it is there
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether it is to be examined: it was not replayed, and took no device with it."""
+        lost = self.case is not None and self.case.kind is Kind.DEVICE_LOST
+        return not lost and self.state is not FoundState.REPLAYED
 
 
 @dataclass(kw_only=True)

@@ -349,6 +349,7 @@ class FamilyState:
     confirmed: bool = False  # replayed
     finished: bool = False  # nothing more is to be done with it
     deaths: int = 0  # workers that died over it
+    lines: int = 0  # of its kernel, if that was long when the time for it was over
 
 
 def stored_id(family: FamilyState) -> str | None:

@@ -24,7 +24,7 @@ from corpus import (
     create_corpus,
     durable,
 )
-from corpus.finding import WRONG_STEP, Making
+from corpus.finding import KERNEL, WRONG_STEP, Making
 from corpus.known import Known, KnownRow, VersionSpan
 from fuzz.campaign.campaign import RoundQueue, check_options, limit_reached
 from fuzz.campaign.pool import STAGES, WorkerHeartbeat, shared_heartbeats
@@ -348,7 +348,9 @@ def test_what_looks_new_comes_first_and_until_the_end_one_alone_of_what_was_met_
     assert sorted(given) == sorted(one.key for one in buckets)
 
 
-def of_sim(name: str, text: str, status: ShrinkStatus = ShrinkStatus.RAW) -> Found:
+def of_sim(
+    name: str, text: str, status: ShrinkStatus = ShrinkStatus.RAW, *, kernel: int = 0
+) -> Found:
     """Return a wrong result of the simulated device that was replayed, or made smaller."""
     bucket = Bucket.of(Kind.VIOLATION, name)
     case = Case(
@@ -356,9 +358,41 @@ def of_sim(name: str, text: str, status: ShrinkStatus = ShrinkStatus.RAW) -> Fou
         ptx_version="8.0", made=Making(runner="sim"), shrink=status,
         runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
     )  # fmt: skip
-    return Found(
-        bucket=bucket, case=case, files={"module.ptx": text.encode()}, state=FoundState.REPLAYED
-    )
+    files = {"module.ptx": text.encode(), **({KERNEL: b"\n" * kernel} if kernel else {})}
+    return Found(bucket=bucket, case=case, files=files, state=FoundState.REPLAYED)
+
+
+def test_a_long_kernel_is_made_shorter_while_that_helps_and_nothing_else_waits(
+    tmp_path: Path,
+) -> None:
+    corpus = create_corpus(tmp_path / "here", generator="test")
+    triage = Triage(corpus=corpus, known=Known(), shrinks=lambda _: True)
+
+    def given() -> Examination:
+        job = triage.next_job(GRACE + 1)
+        assert job is not None
+        return job
+
+    triage.suspect(replace(of_sim("long", "mma, mma;"), state=FoundState.RAW))
+    triage.examined(given(), of_sim("long", "mma, mma;"))
+    first = given()
+    assert (first.seconds, triage.waiting) == (GRACE + 1, 1)
+    triage.examined(first, of_sim("long", "mma, m;", ShrinkStatus.CAPPED, kernel=302))
+    assert (triage.waiting, triage.next_job(GRACE)) == (0, None)
+    assert triage.next_job(GRACE + 1, ending=True) is None, "the end of a campaign waits for none"
+    again = given()
+    assert again.seconds == 1.0
+    triage.suspect(replace(of_sim("new", "m;"), state=FoundState.RAW))
+    assert given().bucket.identity.instructions == ("new",)
+    triage.examined(again, of_sim("long", "m, m;", ShrinkStatus.CAPPED, kernel=139))
+    triage.examined(given(), of_sim("long", "m, 1;", ShrinkStatus.CAPPED, kernel=139))
+    assert [one.case.text for one in triage.announced] == ["m, m;"], "no shorter: as it was"
+    assert triage.next_job(GRACE + 1) is None
+    (long,) = (one for one in triage.members.values() if one.finished)
+    triage.by_name.append(long)
+    triage.examined(given(), of_sim("long", "1;", ShrinkStatus.CAPPED, kernel=60))
+    assert [one.case.text for one in triage.announced] == ["1;"]
+    assert triage.next_job(GRACE + 1) is None, "a person can read it"
 
 
 def test_what_is_known_by_its_name_is_made_smaller_once_and_when_nothing_else_waits(
