@@ -244,11 +244,15 @@ def wrong_multiplication(
     if condition:
         which = _which(trials, every) if condition in _WAITED_FOR else ""
         form = next(iter(trials.products.values())).form
-        return Culprit(instructions=(_name(form),), condition=condition, which=which)
+        together = condition == BEHIND_CODE
+        return Culprit(
+            instructions=(_name(form),), condition=condition, which=which, together=together
+        )
     wrong = _first_wrong(trials, traced)
     if wrong is None:
         return None
-    return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",))
+    # Of several defects no one thing cures: what is left of a smaller program may have one.
+    return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",), together=True)
 
 
 def _operands(step: AsyncProduct) -> AsyncProduct:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpus import Kind, ShrinkStatus
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice, key_of
 from fuzz.findings.verdicts import Subject, smallest_kernel
 from fuzz.shrinking import shrink, verdicts_by
@@ -261,6 +261,8 @@ def test_a_program_is_named_by_what_it_is_right_without(
     found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
     assert found is not None
     assert key_of(found) == named
+    # What is told by its types, or by code, may be more than one defect.
+    assert in_company(found) == named.endswith((" of f16", " code", " only"))
     if defect is overwrites_a:
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
 
