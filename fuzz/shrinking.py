@@ -45,6 +45,7 @@ from strategies.simplification.steps import (
     plainer_metadata,
     stored,
     unbound,
+    unnamed,
     unwraps,
 )
 from strategies.simplification.values import Cells, Ids, cells_of, dots, replaced, simpler_values
@@ -118,12 +119,15 @@ def shrink_program(trials: Trials) -> None:
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
     plain: Reduction = partial(plainer_products, one_by_one=False)
-    for reduction in (one_warp, narrower, plain, fitted, code, alone, given, plain_matrices):
+    for reduction in (one_warp, unnamed, narrower, fitted, code, alone, given, plain_matrices):
         _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
         _reduce(trials, partial(drops, size=size))
         size //= 2
+    # Of fewer multiplications each try costs less.
+    for reduction in (plain, fitted):
+        _reduce(trials, reduction)
     while True:
         at = trials.best
         for reduction in (alone, given, *_SINGLE):

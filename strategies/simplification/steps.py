@@ -92,7 +92,23 @@ def dropped(example: Example, group: Sequence[tuple[Site, Step]]) -> Iterator[Ex
     for edits in ways:
         smaller = example.edited(edits)
         yield smaller.tidied()
-        yield smaller
+        # A program of a warpgroup is costly to try, and what has no use in it is rarely needed.
+        if len(group) == 1 or example.program.warps == 1:
+            yield smaller
+
+
+def unnamed(example: Example) -> Iterator[Example]:
+    """Iterate over a warpgroup's examples without all steps of one bank of registers.
+
+    An accumulator is loaded, multiplied into and stored in several places, of which none can go
+    alone; those of the most steps come first.
+    """
+    touching: dict[str, dict[Site, Steps]] = {}
+    for site, step in visit(example.program.steps) if example.program.warps > 1 else ():
+        for bank in dict.fromkeys(use.bank for use in step.uses):
+            touching.setdefault(bank, {})[site] = ()
+    for edits in sorted(touching.values(), key=len, reverse=True):
+        yield example.edited(edits).tidied()
 
 
 def _bypassing(steps: Steps, gone: Site, step: Step) -> Iterator[Edits]:

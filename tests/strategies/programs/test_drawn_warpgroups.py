@@ -44,7 +44,7 @@ from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
 from strategies.simplification.examples import Example
 from strategies.simplification.multiplications import fitted, narrower, plainer_products
-from strategies.simplification.steps import unbound
+from strategies.simplification.steps import unbound, unnamed
 
 MODULE = Module.named("sm_90a", "8.4")
 FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
@@ -88,6 +88,18 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
                 deepest = max(deepest, step.pending)
     assert len(kinds) == 4 + 8
     assert deepest >= 3
+
+
+def test_an_accumulator_goes_at_once_with_all_steps_that_touch_it() -> None:
+    def accumulators(program: Program) -> set[str]:
+        return {one.d for one in walk(program.steps) if isinstance(one, AsyncProduct)}
+
+    several = (one for key in range(20) if len(accumulators(one := drawn(FORMS[0], key))) > 1)
+    program = next(several)
+    example = Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
+    left = [one.program for one in unnamed(example)]
+    defined = [one for one in left if not undefined(one, target="sm_90a")]
+    assert any(0 < len(accumulators(one)) < len(accumulators(program)) for one in defined)
 
 
 @pytest.mark.parametrize("form", [*KINDS.values()][::9])
