@@ -505,11 +505,12 @@ class Examiner:
         for copies in (begin.copies, *(many for many in more if many > begin.copies)):
             begin, left = _in_copies(begin, copies), max(0.0, end - time.monotonic())
             shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)
-            if shrunk.status is not ShrinkStatus.FLAKY:
+            begin = smaller = self._fewer_kernels(kind, shrunk.subject, end)
+            attempts, status = self._repeated(smaller, kind), shrunk.status
+            lasts = _concluded(attempts, smaller, kind) is kind
+            if lasts and status is not ShrinkStatus.FLAKY:
                 break
-        smaller = self._fewer_kernels(kind, shrunk.subject, end)
-        attempts, status = self._repeated(smaller, kind), shrunk.status
-        if _concluded(attempts, smaller, kind) is kind:
+        if lasts:
             subject, other = smaller, None if is_named else self._culprit(kind, smaller)
             # What is left may show less than there was, and never is it another's name.
             if culprit is None or (
