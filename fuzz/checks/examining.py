@@ -532,7 +532,7 @@ class Examiner:
             if not other_kernels(subject) or time.monotonic() >= end:
                 break
             text = reduce(without_kernel, names, subject.module.ptx)
-            fewer = replace(subject, module=replace(subject.module, ptx=text))
+            fewer = subject.in_module(replace(subject.module, ptx=text))
             if attempt(self._once, fewer).kind is kind:
                 subject = fewer
         return subject

@@ -153,8 +153,7 @@ class Rounds(ABC):
             # It has the name that it has by itself, and is the only kernel that is launched.
             named = {"kernel" if name == batch.entry else name: programs[name] for name in programs}
             module = emit_all(named, module=batch.module)
-            there = replace(subject, module=replace(module, kernels=(module.kernel("kernel"),)))
-            there.known.update(subject.known)
+            there = subject.in_module(replace(module, kernels=(module.kernel("kernel"),)))
             tried = attempt(runner, there)
             if tried.failure is None and tried.kind is not None:
                 return there, tried

@@ -174,6 +174,12 @@ class Subject:
     known: dict[str | tuple[str, bytes], Any] = field(default_factory=dict, init=False, repr=False)
     """What must come out, by target, and verdicts by target and result, as far as asked before."""
 
+    def in_module(self, module: KernelModule) -> Subject:
+        """Return the same program and image in another module, with what is known of them."""
+        other = replace(self, module=module)
+        other.known.update(self.known)
+        return other
+
 
 def other_kernels(subject: Subject) -> tuple[str, ...]:
     """Return names of the other kernels in a subject's module: of what is right without them."""
@@ -261,10 +267,8 @@ def smallest_kernel(
     module = emit_single(subject.program, module=named)
 
     def tried(ptx: str) -> Attempt | None:
-        one = replace(subject, module=replace(module, ptx=ptx))
-        one.known.update(subject.known)
         try:
-            return attempt(runner, one)
+            return attempt(runner, subject.in_module(replace(module, ptx=ptx)))
         except UnsupportedError:
             return None
 
