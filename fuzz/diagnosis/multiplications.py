@@ -27,7 +27,8 @@ from strategies.simplification.examples import Edits, Site, edited, visit
 
 IN_FLIGHT = "in flight beside other steps"
 """Where a program is right with a wait behind each multiplication, and wrong if that waits for
-nothing."""
+nothing, or no experiment but waits tells more: of two programs whose A is overwritten in flight
+both cured it (ptxas 13.0.88 and the driver's compiler on an H200, 2026-11-30)."""
 UNREAD_D = "in flight with a d that nothing reads"
 """Where, of these, it is right if each multiplication adds its D and each D is stored: compilers
 gave others the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
@@ -237,14 +238,17 @@ def wrong_multiplication(
     is_right, unwaited_right, *cured = trials.right(program, unwaited, *(one for _, one in ways))
     if is_right:
         return None
-    found = {name for (name, _), cure in zip(ways, cured, strict=True) if cure}
-    if unwaited_right or IN_FLIGHT not in found:
-        found -= {*_WAITED_FOR}
-    condition = next((name for name, _ in ways if name in found), "")
-    if condition:
+    found = [name for (name, _), cure in zip(ways, cured, strict=True) if cure]
+    if IN_FLIGHT not in found:
+        found = [name for name in found if name not in _WAITED_FOR]
+    elif unwaited_right:
+        # What waits for nothing takes time as well, and ends what compilers remember of values.
+        found.sort(key=(*_WAITED_FOR, BEHIND_CODE).__contains__)
+    if found:
+        condition = found[0]
         which = _which(trials, every) if condition in _WAITED_FOR else ""
         form = next(iter(trials.products.values())).form
-        together = condition == BEHIND_CODE
+        together = condition == BEHIND_CODE or (unwaited_right and condition in _WAITED_FOR)
         return Culprit(
             instructions=(_name(form),), condition=condition, which=which, together=together
         )
