@@ -35,7 +35,7 @@ from oracle.program.lane_code import (
 from oracle.program.lane_runs import run_lanes
 from oracle.program.operands import MOST_LISTED
 from oracle.program.steps import is_lane_code
-from strategies.simplification.examples import Example, alone, needed, without
+from strategies.simplification.examples import Example, alone, without
 
 Code = tuple[Statement, ...]
 _Key = TypeVar("_Key", int, str)
@@ -82,7 +82,7 @@ def _of_one_result(
 ) -> LaneCode:
     """Return code of the wrong result that needs least of it."""
     ways = {name: replace(step, results=(name,)) for name in dict.fromkeys(step.results)}
-    ways = {name: replace(one, code=needed(one)) for name, one in ways.items()}
+    ways = {name: replace(one, code=one.needed) for name, one in ways.items()}
     wrong = wrong_of(device, {name: alone(one, inputs) for name, one in ways.items()})
     found = [one for name, one in ways.items() if wrong.get(name)]
     return min(found, key=lambda one: sum(1 for _ in every(one.code)), default=step)

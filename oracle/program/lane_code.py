@@ -265,8 +265,8 @@ class LaneCode(operands.StepBase):
 
     @cached_property
     def needed(self) -> tuple[Statement, ...]:
-        """The code without instructions that no result depends on."""
-        return _needed(self.code, {*self.results})
+        """The code without what no result depends on."""
+        return _needed(self.code, {*self.results}, set(), set())[0]
 
     def __str__(self) -> str:
         number = sum(1 for _ in every(self.code))
@@ -274,26 +274,46 @@ class LaneCode(operands.StepBase):
         return f"{self.destination} = scalar code of {number} statements{of}, in every lane"
 
 
-def _needed(code: Sequence[Statement], read: set[str]) -> tuple[Statement, ...]:
-    """Leave out what writes nothing that is read behind it; `read` gets what the rest reads."""
+def _needed(
+    code: Sequence[Statement], live: set[str], left: set[str], turned: set[str]
+) -> tuple[tuple[Statement, ...], set[str]]:
+    """Leave out what writes nothing that is read behind it; return also what is read before it.
+
+    `live`: Registers that are read behind the code; `left`, `turned`: where lanes have left the
+    loop around it, or ended its turn.
+    """
     kept: list[Statement] = []
     for one in reversed(code):
-        if isinstance(one, Assign):
-            if read.isdisjoint(one.destinations) and not row_of(one).carry_out:
-                continue
-        elif isinstance(one, If):
-            then, otherwise = (_needed(block, read) for block in (one.then, one.otherwise))
-            one = replace(one, then=then, otherwise=otherwise)
-        elif isinstance(one, Repeat):
-            known = -1
-            while known < len(read):  # what a turn reads may be what the one before it wrote
-                known = len(read)
-                rest = _needed(one.body[one.skipped :], read)
-                first = _needed(one.body[: one.skipped], read)
-            one = replace(one, body=first + rest, skipped=len(first))
+        match one:
+            case Assign():
+                if live.isdisjoint(one.destinations) and not row_of(one).carry_out:
+                    continue
+                live = live if one.guard else live.difference(one.destinations)
+            case If():
+                blocks = one.then, one.otherwise
+                (then, yes), (otherwise, no) = (_needed(b, live, left, turned) for b in blocks)
+                if not (then or otherwise):
+                    continue
+                one, live = replace(one, then=then, otherwise=otherwise), yes | no
+            case Leave():
+                live = live | (turned if one.turn else left)
+            case Repeat():
+                parts = [*every([one])]
+                carries = any(isinstance(each, Assign) and row_of(each).carry_out for each in parts)
+                if not carries and live.isdisjoint(set[str]().union(*map(written_by, parts))):
+                    continue
+                behind, first, again = live, one.body[: one.skipped], live
+                while True:
+                    behind = behind | again  # a turn; another one may follow
+                    rest, middle = _needed(one.body[one.skipped :], behind, live, behind)
+                    start, again = _needed(first, middle, live, behind)
+                    if again <= behind:
+                        break
+                one = replace(one, body=start + rest, skipped=len(start))
+                live = (behind | middle) - {one.counter}  # lanes may enter in the middle
         kept.append(one)
-        read |= read_by(one)
-    return tuple(reversed(kept))
+        live = live | read_by(one)
+    return tuple(reversed(kept)), live
 
 
 @lru_cache(maxsize=256)

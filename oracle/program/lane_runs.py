@@ -111,19 +111,18 @@ def addresses_of(computed: tuple[Statement, ...]) -> tuple[int, ...]:
 
 def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask) -> Mask:
     """Take some lanes through statements; return which of them come to the end."""
+    before: Statement | None = None
     for statement in statements:
+        if not isinstance(before, Assign | Repeat) and not active.any():
+            break  # what nobody comes to may read what nobody has written
         match statement:
             case Assign():
                 _take_assign(state, statement, active)
             case If():
                 taken = _holds(state, statement.predicate)
                 _note(state, statement, [taken], (), active, active)
-                yes, no = active & taken, active & ~taken
-                if yes.any():
-                    yes = _take_block(state, statement.then, yes)
-                if no.any():
-                    no = _take_block(state, statement.otherwise, no)
-                active = yes | no
+                yes = _take_block(state, statement.then, active & taken)
+                active = yes | _take_block(state, statement.otherwise, active & ~taken)
             case Repeat():
                 _take_repeat(state, statement, active)
             case Leave():
@@ -135,6 +134,7 @@ def _take_block(state: _LaneState, statements: Sequence[Statement], active: Mask
                 active = active & ~leaving
             case _:
                 assert_never(statement)
+        before = statement
     return active
 
 

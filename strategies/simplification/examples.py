@@ -346,7 +346,7 @@ def smaller_code(example: Example) -> Iterator[Example]:
         for edits in _narrower(example, site, step):
             with suppress(UsageError):  # not every path writes what is left
                 yield example.edited({at: (other,) for at, other in edits.items()})
-        for code in chain([needed(step)], _shorter(step), _renamed(step)):
+        for code in chain([step.needed], _shorter(step), _renamed(step)):
             with suppress(UsageError):
                 other = replace(step, code=code)
                 # Bits of NaN that PTX leaves open would be another difference than what is sought.
@@ -378,35 +378,6 @@ def without(code: Code, kind: type[Statement]) -> Code:
         return [] if kind is Repeat and isinstance(one, Leave) else [one]
 
     return changed(code, change)
-
-
-def needed(step: LaneCode) -> Code:
-    """Return the statements of code that its results need."""
-    live, kept = {*step.results}, list[Statement]()
-    for one in reversed(step.code):
-        parts = [*every([one])]
-        carries = any(isinstance(each, Assign) and row_of(each).carry_out for each in parts)
-        if carries or not live.isdisjoint(set[str]().union(*map(written_by, parts))):
-            kept.insert(0, one)
-            live -= written_by(one) if isinstance(one, Assign) and not one.guard else set()
-            live = live.union(*map(read_by, parts))
-    code = tuple(kept)
-    while True:
-        used = set(step.results).union(*map(read_by, every(code)))
-        useless = [
-            path
-            for path, one in visit(code)
-            if used.isdisjoint(written_by(one))
-            and (
-                not row_of(one).carry_out
-                if isinstance(one, Assign)
-                else isinstance(one, If | Repeat) and not any(inside(one).values())
-            )
-        ]
-        if not useless:
-            break
-        code = edited(code, dict.fromkeys(useless, ()))
-    return code
 
 
 def _shorter(step: LaneCode) -> Iterator[Code]:
@@ -476,7 +447,7 @@ def _narrower(example: Example, site: Site, step: LaneCode) -> Iterator[Mapping[
                 one = replace(step, results=(name,) * len(results))
             except UsageError:  # not every path writes it
                 continue
-            if (code := needed(one)) != one.code:
+            if (code := one.needed) != one.code:
                 yield {site: replace(one, code=code)}
             if name in results:
                 yield {site: one}

@@ -31,7 +31,7 @@ from strategies.draws import draw_one
 from strategies.features import OF_SCALAR, Focus, Has, main_form
 from strategies.matrices import buffers_of, plain_access
 from strategies.programs import programs
-from strategies.simplification.examples import Example, alone, needed, smaller_code
+from strategies.simplification.examples import Example, alone, smaller_code
 from strategies.simplification.steps import dropped
 
 MODULE = Module.named("sm_90", "8.0")
@@ -357,8 +357,8 @@ def test_statements_that_need_each_other_alone_are_not_needed() -> None:
         _assign("mov.b32", "r3", "r4"),
     )
     step = LaneCode(source="x", count=2, destination="y", results=("r3",), code=code)
-    assert needed(step) == code[4:]
-    assert needed(replace(step, results=("r2",))) == code[:3]
+    assert step.needed == code[4:]
+    assert replace(step, results=("r2",)).needed == code[:3]
 
 
 def test_a_product_of_which_two_operands_are_one_vector_can_be_left_out() -> None:

@@ -170,6 +170,20 @@ def test_a_loop_takes_as_many_turns_as_each_lane_counts(loop: Repeat, turns: np.
     assert not unknown.any()
 
 
+def test_nobody_reads_what_lanes_that_have_left_a_loop_would_have_written() -> None:
+    branch = If(
+        predicate="p0", then=(assigned("mov.b32", "r3", 5),),
+        otherwise=(assigned("mov.b32", "r3", 6),),
+    )  # fmt: skip
+    body = (Leave(predicate="p0"), branch, assigned("add.s32", "r1", "r3", 1))
+    first = assigned("setp.eq.u32", "p0", "r0", 0)
+    code = code_of(ZERO, first, Repeat(count=2, counter="r2", body=body))
+    for left, made in ((0, 0), (1, 7)):
+        inputs = np.full((1, 32, 1), left, np.uint32)
+        assert run_lanes(code, inputs)[0].ravel().tolist() == [made] * 32
+        assert lane_results(code, inputs).ravel().tolist() == [made] * 32
+
+
 SUM = assigned("add.rn.f32", "r1", "r0", "r0")
 
 
