@@ -99,12 +99,12 @@ def test_python_names_bytes_with_both_values(halves: Path) -> None:
 def test_python_compiles_with_an_assembler_or_loads_machine_code(
     halves: Path, tmp_path: Path
 ) -> None:
-    ptxas = tmp_path / "fake_ptxas.py"
+    ptxas = tmp_path / "echoing_ptxas.py"
     shutil.copy(HERE / ptxas.name, ptxas)
     ptxas.chmod(0o755)
     assembled = by_python(halves, "--ptxas", ptxas, "--opt", 1)
     assert assembled.code == 1
-    assert "fake_ptxas.py -arch=sm_90 -O1" in assembled.out
+    assert "echoing_ptxas.py -arch=sm_90 -O1" in assembled.out
     other = by_python(halves, "--ptxas", ptxas, "--opt", 1, "--ptx", halves / "module.ptx")
     assert other.code == 0
     unknown = shutil.copytree(halves, tmp_path / "unknown")
@@ -153,7 +153,7 @@ def test_c_tells_right_from_wrong(halves: Path, program_in_c: Path) -> None:
     [
         ((), "gone", 3, "cuInit failed"),
         (("nowhere.ptx",), "", 3, "nowhere.ptx cannot be read"),
-        ((str(HERE / "conftest.py"),), "", 1, "conftest.py failed"),
+        ((str(HERE / "repro_cases.py"),), "", 1, "repro_cases.py failed"),
         ((), "misaligned", 1, "the kernel failed"),
     ],
 )

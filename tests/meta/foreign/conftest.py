@@ -1,14 +1,12 @@
 """Packages with runners, as somebody else would install them, and commands that are runners."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-sys.path.insert(0, str(HERE))
 
 
 @pytest.fixture

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
+import lane_inputs
 import numpy as np
 import pytest
 
 from oracle import mma_sync, permitted
 from oracle.isa.lookup import MMA_SYNC_FORMS, form_of
 
-FOLDER = Path(__file__).parents[2] / "data" / "mma_sync"
-sys.path.insert(0, str(FOLDER))
-
-import lane_inputs  # noqa: E402
-
+FOLDER = Path(lane_inputs.__file__).parent
 RECORDED: dict[str, list[str]] = json.loads((FOLDER / "h200_digests.json").read_text())
 
 

@@ -1,27 +1,15 @@
-"""The fixture `runner`, and the way to the programs that the oracle's own tests draw."""
+"""The fixture `runner`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from command_line import fast_tool
+from runners_under_test import OVER_STAND_IN, RUNNERS, UNOPTIMIZED_RUNNERS, make_runner
 
 from runners.protocol import Failure, Runner
 from runners.simulated import device
-
-_TESTS = Path(__file__).parents[2]
-for folder in ("fuzz", "oracle/programs", "oracle/scalar", "runners/cuda"):
-    sys.path.insert(0, str(_TESTS / folder))
-
-from command_line import fast_tool  # noqa: E402
-from runners_under_test import (  # noqa: E402
-    OVER_STAND_IN,
-    RUNNERS,
-    UNOPTIMIZED_RUNNERS,
-    make_runner,
-)
 
 
 def pytest_configure(config: pytest.Config) -> None:

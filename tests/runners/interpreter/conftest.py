@@ -1,12 +1,7 @@
-import sys
-from pathlib import Path
-
 import pytest
 
 from oracle.errors import InfrastructureError
 from runners.reference.shipped import HostReference
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracle" / "scalar"))
 
 
 @pytest.fixture(scope="session")

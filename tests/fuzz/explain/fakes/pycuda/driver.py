@@ -1,6 +1,6 @@
 """The stand-in of tests/runners/cuda/fakes/working, with as much more as repro.py uses.
 
-Machine code is PTX behind the first bytes of an ELF file (tests/fuzz/explain/fake_ptxas.py).
+Machine code is PTX behind the first bytes of an ELF file (tests/fuzz/explain/echoing_ptxas.py).
 """
 
 import os

@@ -1,1 +1,0 @@
-"""Makes the exact reference importable as `reference`: pytest puts this folder on the path."""
