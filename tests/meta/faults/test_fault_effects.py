@@ -21,10 +21,16 @@ from simulated_kernels import (
     multiplication,
     transfer,
 )
-from sparse_products import PLAIN, Sparse
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_SYNC_FORMS, NARROW_FORMS, form_of, mma_sync_form, selectors_of
+from oracle.isa.lookup import (
+    INSTRUCTIONS,
+    MMA_SYNC_FORMS,
+    NARROW_FORMS,
+    form_of,
+    mma_sync_form,
+    selectors_of,
+)
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
@@ -81,18 +87,13 @@ class Case:
     lanes: Program | None = None
     """A program of mma.sync, or of a warpgroup."""
     kernel: Kernel | None = None
-    sparse: Sparse | None = None
-    """A kernel of mma.sp."""
 
     def images(self) -> Iterator[NDArray[np.uint8]]:
         if self.lanes is not None:
             count = 190 if self.lanes.warps == 1 else 2
             yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, count)
             return
-        if self.sparse is not None:
-            for wide in (0, 3, 12):
-                yield self.sparse.images(24, wide)
-        elif self.multiplication is not None:
+        if self.multiplication is not None:
             for flavour in flavours(self.multiplication.variant):
                 yield images_of(self.multiplication, flavour)
         else:
@@ -297,13 +298,17 @@ def group_programs() -> Iterator[Case]:
 
 def sparse_products() -> Iterator[Case]:
     """Forms of mma.sp with the last selector, every other one of ordered metadata."""
-    for index, form in enumerate(PLAIN):
-        each = replace(form, ordered=index % 2 == 1)
-        ptx = each.ptx(form.selectors - 1)
-        yield Case(name=form.opcode, ptx=ptx, sparse=each)
-        last = form.registers("d") - 1
-        over = re.sub(r"%d(\d)", lambda match, last=last: f"%c{last - int(match[1])}", ptx)
-        yield Case(name=f"{form.opcode}, c reversed", ptx=over, sparse=each)
+    plain = INSTRUCTIONS["mma.sp"].forms
+    ordered = [one for one in INSTRUCTIONS["mma.sp::ordered_metadata"].forms if not one.kind]
+    for index, forms in enumerate(zip(plain, ordered, strict=True)):
+        form = forms[index % 2]
+        steps = single_instruction(product_of(form).changed(selector=selectors_of(form)[-1]))
+        program = Program(buffers=buffers_of(steps), steps=steps)
+        ptx = emit(program, module=Module.named("sm_90", "8.7")).ptx
+        yield Case(name=form.opcode, ptx=ptx, lanes=program)
+        last = form.words("d") - 1
+        over = re.sub(r"%d_(\d)\b", lambda match, last=last: f"%c_{last - int(match[1])}", ptx)
+        yield Case(name=f"{form.opcode}, c reversed", ptx=over, lanes=program)
 
 
 CASES = (

@@ -1,10 +1,10 @@
-"""Narrow floats and scaled blocks on the simulated sm_120a: every form, whole images."""
+"""mma.sp, narrow floats and scaled blocks on the simulated device: every form, whole images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.lookup import NARROW_FORMS, selectors_of
+from oracle.isa.lookup import FORMS, NARROW_FORMS, selectors_of
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from oracle.program.steps import product_of
@@ -25,25 +25,29 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.matrices import buffers_of, single_instruction
 
 TARGET = "sm_120a"
-_IMAGES = 12
+SPARSE = [form for form in FORMS if form.has_metadata and not form.kind]
 _RECIPE = Recipe(classes=tuple(ValueClass), seed=54)
+_AT_ONCE = 2000  # images of a launch: bounded memory
 
 
 def some() -> Iterator[Form]:
     """Iterate over forms with all kinds, formats of scales and types, but not with all pairs."""
+    yield from SPARSE[::3]
     key = itemgetter("kind", "stype", "dtype")
     for _, group in groupby(NARROW_FORMS, lambda form: (form.has_metadata, key(form.texts))):
         yield from [*group][::8]
 
 
-_SOME = frozenset(some())
+_SOME = tuple(some())
 
 
 def programs(form: Form) -> dict[str, Program]:
-    """Return programs of one multiplication each, with two selectors where a form has several."""
+    """Return programs of one multiplication, with each selector of metadata and two of scales."""
     made = {}
     known = selectors_of(form) or [None]
-    for selector in known[len(known) // 3 :: len(known) // 2 + 1]:
+    if form.is_scaled:
+        known = known[len(known) // 3 :: len(known) // 2 + 1]
+    for selector in known:
         step = product_of(form)
         if selector is not None:
             # Every second time in registers, as kernels of CUTLASS have them.
@@ -55,27 +59,32 @@ def programs(form: Form) -> dict[str, Program]:
 
 
 @pytest.mark.parametrize(
-    "form",
+    ("form", "count"),
     [
-        form if form in _SOME else pytest.param(form, marks=pytest.mark.slow)
-        for form in NARROW_FORMS
+        *((form, 21) for form in _SOME),
+        *(pytest.param(form, 21, marks=pytest.mark.slow)
+          for form in (*SPARSE, *NARROW_FORMS) if form not in _SOME),
+        *(pytest.param(form, 100_000 // len(selectors_of(form)), marks=pytest.mark.slow)
+          for form in SPARSE),
     ],
-    ids=lambda form: form.opcode,
-)
-def test_products_equal_the_oracles_and_are_permitted(form: Form) -> None:
-    made = programs(form)
-    runner = SimulatedRunner(TARGET)
-    compiled = runner.compile(emit_all(made, module=Module.named(TARGET, "9.1")))
+    ids=lambda one: getattr(one, "opcode", one),
+)  # fmt: skip
+def test_products_equal_the_oracles_and_are_permitted(form: Form, count: int) -> None:
+    made, target = programs(form), TARGET if form.kind else "sm_90"
+    runner, random = SimulatedRunner(target), np.random.default_rng(count)
+    compiled = runner.compile(emit_all(made, module=Module.named(target, "9.1")))
     assert isinstance(compiled, Compiled)
-    for entry, program in made.items():
-        images = expand(_RECIPE, program, _IMAGES)
-        ran, due = (
-            runner.run(compiled, images, entry=entry),
-            execute(program, images, target=TARGET),
-        )
+    for (entry, program), first in product(made.items(), range(0, count, _AT_ONCE)):
+        images = expand(_RECIPE, program, min(_AT_ONCE, count - first), first=first)
+        if form in SPARSE:
+            # Metadata without a meaning choose, too.
+            start = program.offset("e")
+            images[::2, start : start + 128] = random.integers(0, 256, (len(images[::2]), 128))
+        ran = runner.run(compiled, images, entry=entry)
+        due = execute(program, images, target=target).images
         assert isinstance(ran, Ran)
-        assert np.array_equal(ran.images, due.images), entry
-        assert allowed_bytes(permitted(program, images, target=TARGET), due.images).all()
+        assert np.array_equal(ran.images, due), entry
+        assert allowed_bytes(permitted(program, images, target=target), due).all()
 
 
 @pytest.mark.parametrize(
