@@ -18,7 +18,7 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.forms import Form, Matrix, format_named
 from oracle.isa.lookup import INSTRUCTIONS, SHAPES, form_of
 from oracle.program.lane_code import MAX_DEPTH, Assign, If, LaneCode, Leave, Repeat, Statement
-from oracle.program.operands import Buffer, Place, StepBase, Word
+from oracle.program.operands import Buffer, Place, StepBase, Turn, Uniform, Word
 from oracle.program.operations import SCALARS, Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
@@ -111,7 +111,7 @@ def _value(value: Any) -> object:
             return value.opcode
         case Matrix():
             return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
-        case Place() | Word() | SharedTile():
+        case Place() | Word() | Turn() | SharedTile():
             return _row(value)
         case Assign() | If() | Repeat() | Leave():
             return {"statement": type(value).__name__, **_row(value)}
@@ -165,6 +165,8 @@ def _field(hint: Any, value: Any, depth: int) -> object:
         return _rows(value, "statement", depth + 1)
     if isinstance(hint, str):
         return form_of(msgspec.convert(value, str), hint)
+    if hint == Uniform:  # of several classes, msgspec takes none
+        hint = Turn if isinstance(value, dict) and "asks" in value else int | Word
     if hint is Matrix:
         given = msgspec.convert(value, _Matrix)
         if given.shape not in SHAPES:

@@ -23,12 +23,11 @@ from oracle.program.operands import (
     Register,
     Span,
     Use,
-    Way,
     Word,
     listed,
-    way_of,
 )
 from oracle.program.operations import Elementwise, Scalar
+from oracle.program.overlaps import Way, way_of
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Branch, Copy, Loop, PlainAccess, Step, is_lane_code
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync

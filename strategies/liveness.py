@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from oracle.program import steps as ops
-from oracle.program.operands import Register, Word
+from oracle.program.operands import Register, most_of
 from oracle.program.steps import Branch, Loop, OneWarp, Step
 
 _Values = tuple[dict[Register, int], Counter[tuple[str, tuple[Register, ...]]]]
@@ -40,8 +40,7 @@ def chains(steps: tuple[Step, ...]) -> tuple[int, dict[str, int]]:
                 case OneWarp():
                     values = follow(step.body, values)
                 case Loop():
-                    turns = step.count.mask if isinstance(step.count, Word) else step.count
-                    for _ in range(min(2, turns)):
+                    for _ in range(min(2, most_of(step.count))):
                         values = block(step.body, values)
                 case _ if ops.multiplies(step):
                     for use in step.uses[1:3]:

@@ -50,9 +50,9 @@ from oracle.program.operands import (
     Use,
     listed,
     text_of,
-    way_of,
 )
 from oracle.program.operations import copied
+from oracle.program.overlaps import way_of
 from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Barrier,

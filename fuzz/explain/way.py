@@ -57,8 +57,9 @@ from oracle.program.lane_code import (
     row_of,
     written_by,
 )
-from oracle.program.operands import Register, Use, overlaps
+from oracle.program.operands import Register, Use
 from oracle.program.operations import Scalar
+from oracle.program.overlaps import overlaps
 from oracle.program.program import Program
 from oracle.program.steps import (
     PlainAccess,

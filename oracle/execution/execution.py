@@ -429,6 +429,8 @@ def run(steps: tuple[Step, ...], warps: Warps, take: Taking = Warps.take) -> Non
     """Take a batch of warps through steps, one by one with `take`."""
     for step in steps:
         match step:
+            case Loop() if step.counts:
+                run(step.unrolled, warps, take)
             case Branch() | Loop():
                 value = step.uniform
                 numbers = (

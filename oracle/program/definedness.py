@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import assert_never
 
 import numpy as np
@@ -186,6 +186,9 @@ def _check_step(state: _State, step: Step) -> _State:
             return _joined(ends[0], ends[-1])
         case Loop():
             (least, most), at = _bounds(state, step.count), state.at
+            if step.counts:  # each turn does something else
+                ends = [_turns(state, step, turns, at) for turns in range(least, most + 1)]
+                return reduce(_joined, ends)
             for _ in range(min(most, 2)):
                 after = _check_steps(_copy(state), step.body, f"{at}.body.")
                 state = after if least > 0 else _joined(state, after)
@@ -195,6 +198,14 @@ def _check_step(state: _State, step: Step) -> _State:
             return replace(after, warp=None)
         case _:
             assert_never(step)
+    return state
+
+
+def _turns(state: _State, loop: Loop, turns: int, at: str) -> _State:
+    """Go through so many turns of a loop; return the state after them."""
+    state = _copy(state)
+    for turn in range(turns):
+        state = _check_steps(state, loop.turn(turn, turns), f"{at}.body.")
     return state
 
 
@@ -265,6 +276,7 @@ def _bounds(state: _State, value: operands.Uniform) -> tuple[int, int]:
     """Check the reading of a uniform value; return the least and the most that it can be."""
     if isinstance(value, int):
         return value, value
+    assert isinstance(value, operands.Word)  # a turn's is known in each
     if _is_aligned(state, value.place, 4, "a 32-bit word"):
         _check_bytes(state, value.place, 4, False)
     return 0, value.mask

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
-from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +85,9 @@ class Place:
     buffer: str
     offset: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.buffer}+{self.offset}" if self.offset else self.buffer
+
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
@@ -94,9 +96,53 @@ class Word:
     place: Place
     mask: int
 
+    def __str__(self) -> str:
+        return f"(word at {self.place} & {self.mask:#x})"
 
-Uniform = int | Word
+
+Count = int | Word
 """A constant, which a compiler can fold, or a word of the image, which it cannot."""
+MAX_ITERATIONS = 15
+"""Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
+TURNS: Mapping[str, tuple[str, Callable[[int, int, int], bool]]] = {
+    "ne": ("turn != {}", lambda turn, turns, number: turn != number),
+    "lt": ("turn < {}", lambda turn, turns, number: turn < number),
+    "and": ("turn & {}", lambda turn, turns, number: bool(turn & number)),
+    "more": ("turn + {} < turns", lambda turn, turns, number: turn + number < turns),
+}
+"""What is asked of the turn of a loop, in words, and as a function of turn, turns, and number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """1 in the turns of the loop around, counted from 0, of which something holds; else 0."""
+
+    asks: str
+    """A key of TURNS."""
+    number: int
+
+    mask: ClassVar[int] = 1
+    """Bits that it may have, as those of a word."""
+
+    def __post_init__(self) -> None:
+        check(self.asks in TURNS, f"of a turn, {', '.join(TURNS)} can be asked, no {self.asks!r}")
+        check_range(self.number, 0, MAX_ITERATIONS, "number that a turn is compared with")
+
+    def of(self, turn: int, turns: int) -> int:
+        """Return what it is in one of so many turns."""
+        return int(TURNS[self.asks][1](turn, turns, self.number))
+
+    def __str__(self) -> str:
+        return TURNS[self.asks][0].format(self.number)
+
+
+Uniform = Count | Turn
+"""What all threads have alike."""
+
+
+def most_of(value: Uniform) -> int:
+    """Return the most that a value can be."""
+    return value if isinstance(value, int) else value.mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,10 +505,31 @@ class StepBase:
         """Bytes of buffers that are written."""
         return ()
 
+    steered: ClassVar[str] = ""
+    """Field with a value that all threads have alike, on which depends what is done."""
+
     @property
     def uniform(self) -> Uniform | None:
-        """What a branch or a loop depends on."""
-        return None
+        """That value."""
+        return getattr(self, self.steered) if self.steered else None
+
+    @cached_property
+    def by_turn(self) -> bool:
+        """Whether what it does, or a step inside, depends on the turn of the loop around."""
+        inside = (step.by_turn for steps in self.blocks.values() for step in steps)
+        return isinstance(self.uniform, Turn) or any(inside)
+
+    def in_turn(self, turn: int, turns: int) -> Self:
+        """Return the step as it is in one of so many turns of the loop around: with constants."""
+        if not self.by_turn:
+            return self
+        changes: dict[str, Any] = {
+            name: tuple(step.in_turn(turn, turns) for step in steps)
+            for name, steps in self.blocks.items()
+        }
+        if isinstance(self.uniform, Turn):
+            changes[self.steered] = self.uniform.of(turn, turns)
+        return self.changed(**changes)
 
     @property
     def cost(self) -> int:
@@ -513,57 +580,3 @@ def is_repeatable(steps: tuple[StepBase, ...]) -> bool:
     return read.isdisjoint(written) and not any(
         one.meets(other) for one in loaded for other in stored
     )
-
-
-class Way(StrEnum):
-    """How the registers of one operand lie in those of another."""
-
-    SAME = "in the same registers"
-    REVERSED = "in the same registers reversed"
-    SWAPPED = "in the same registers with pairs swapped"
-    ROTATED = "in the same registers rotated"
-    SHUFFLED = "in the same registers in another order"
-    ONE = "in one register, given for all of it"
-    REPEATED = "with a register given more than once"
-    PART = "partly in the same registers"
-    ADDRESS = "with the address of the load among its registers"
-
-
-def overlaps(step: StepBase, shared: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Say how operands of a step share registers; `shared`: `Program.shared_banks`."""
-    found: list[str] = []
-    for use in step.uses:
-        different = len(set(use.registers))
-        if different < len(use.registers):
-            found.append(f"{use.field.upper()} {Way.ONE if different == 1 else Way.REPEATED}")
-        if use.written and step.address is not None:
-            found.append(f"{use.field.upper()} {Way.ADDRESS}")
-    # D is the operand that is compared; so a step's result comes first in each pair.
-    for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
-        if (way := way_of(one, other, shared)) is not None:
-            found.append(f"{one.field.upper()} and {other.field.upper()} {way}")
-    return tuple(found)
-
-
-def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
-    """Return how two operands share registers, as in `overlaps`; None if they do not."""
-    first, second = one.registers, other.registers
-    common = set(first) & set(second)
-    typed = one.holds.register_type == other.holds.register_type
-    if not any(typed or (register.bank, register.bits) in shared for register in common):
-        return None
-    if first == second:
-        return Way.SAME
-    if len(common) < min(len(set(first)), len(set(second))):
-        return Way.PART
-    # All of the shorter one is in the longer one.
-    first = tuple(register for register in first if register in common)
-    second = tuple(register for register in second if register in common)
-    if first == second or sorted(first) != sorted(second):
-        return Way.PART
-    if first == second[::-1]:
-        return Way.REVERSED
-    if all(first[index] == second[index ^ 1] for index in range(len(second) & ~1)):
-        return Way.SWAPPED
-    turns = ((*second[turn:], *second[:turn]) for turn in range(1, len(second)))
-    return Way.ROTATED if first in turns else Way.SHUFFLED

@@ -20,9 +20,7 @@ from oracle.isa.forms import LANES, WARPGROUP, Form
 from oracle.program import operands
 from oracle.program.operands import Place, check, check_range
 from oracle.program.steps import Copy, OneWarp, Op, PlainAccess, Step
-from oracle.program.steps import by_register as by_register
 from oracle.program.steps import walk as walk
-from oracle.program.steps import work as work
 from oracle.program.warpgroup import (
     ALIGNMENT,
     AsyncProduct,
@@ -78,6 +76,8 @@ class Program:
                 name = step.uniform.place.buffer
                 text = "a word is read from shared buffer {!r}; words are read from the image"
                 check(spaces[name] == "global", f"{text}, so name a global buffer", name)
+        for step in self.steps:
+            check(not step.by_turn, "no loop is around what depends on its turn: {}", step)
         _check_warps(self.steps, self.warps, spaces)
 
     def __hash__(self) -> int:
@@ -150,6 +150,17 @@ def space_of(program: Program, step: Step) -> str:
     (span, *_) = (*step.bytes_read, *step.bytes_written)
     space: str = getattr(step.instruction, "space", program.buffer(span.buffer).space)
     return space
+
+
+def work(steps: tuple[Step, ...]) -> int:
+    """Return how many steps are taken at most, where both arms of every branch are."""
+    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
+
+
+def by_register(step: Step, use: operands.Use) -> bool:
+    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
+    own = step.sets is not None or step.address is not None
+    return operands.listed(use.name) or (use.written and own)
 
 
 def fresh_bank(program: Program, like: str) -> str:
@@ -232,7 +243,9 @@ def _check_warps(
             for bank, other in found.items():
                 text = "registers {} are those of one warp alone and of others; rename them"
                 check(owners.setdefault(bank, other) == other, text, bank)
-        if isinstance(step, AsyncProduct | WarpgroupSync):
+        if isinstance(step, AsyncProduct | WarpgroupSync) or isinstance(
+            step.uniform, operands.Turn
+        ):
             check(group, f"one warp cannot take {step}; give the program {WARPGROUP} warps")
             for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
                 text = f"a descriptor names {tile.place.buffer!r}, which is not shared"

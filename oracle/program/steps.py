@@ -17,7 +17,9 @@ from oracle.program.lane_code import LaneCode, Statement
 from oracle.program.lane_runs import addresses_of
 from oracle.program.operands import (
     COUNTS,
+    MAX_ITERATIONS,
     OFFSETS,
+    Count,
     Fragment,
     Held,
     Place,
@@ -26,19 +28,17 @@ from oracle.program.operands import (
     StepBase,
     Uniform,
     Use,
-    Word,
     check,
     check_range,
     check_registers,
     check_vector,
+    fields_alone,
     is_repeatable,
-    listed,
+    most_of,
 )
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 
-MAX_ITERATIONS = 15
-"""Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
 MAX_NESTING = 8
 """Most branches and loops around one step: drawn programs have 2 (2026-11)."""
 _COPIED_AT_ONCE = 4096
@@ -51,16 +51,6 @@ def _check_address(address: int | None, count: int) -> None:
 
 def _address_text(address: int | None) -> str:
     return "" if address is None else f", address in register {address} of them"
-
-
-def _place(place: Place) -> str:
-    return f"{place.buffer}+{place.offset}" if place.offset else place.buffer
-
-
-def _uniform(value: Uniform) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return f"(word at {_place(value.place)} & {value.mask:#x})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +258,7 @@ class Op(StepBase, Generic[M]):
             matrix, stride = form.matrix(), "default" if memory.stride is None else memory.stride
             text = f"load {named} =" if form.is_load else f"store {named} to"
             text += f" {matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-            text += f"{form.layout}-major at {_place(memory.place)}, stride {stride}"
+            text += f"{form.layout}-major at {memory.place}, stride {stride}"
         elif isinstance(memory, Rows):
             verb, where = ("load", "from") if form.is_load else ("store", "to")
             text = f"{verb} rows {named} {where} {memory.buffer}"
@@ -405,10 +395,10 @@ class PlainAccess(StepBase):
 
     def __str__(self) -> str:
         if self.loads:
-            text = f"load registers {self.registers} from {_place(self.place)}"
+            text = f"load registers {self.registers} from {self.place}"
             return text + _address_text(self.address)
         who = "" if self.lanes in (LANES, THREADS) else f" of lanes below {self.lanes}"
-        return f"store registers {self.registers}{who} to {_place(self.place)}"
+        return f"store registers {self.registers}{who} to {self.place}"
 
 
 plain_load = partial(PlainAccess, loads=True)
@@ -443,7 +433,7 @@ class Copy(StepBase):
         return (Span.block(self.destination.buffer, self.destination.offset, self.size),)
 
     def __str__(self) -> str:
-        ends = f"{self.size} bytes from {_place(self.source)} to {_place(self.destination)}"
+        ends = f"{self.size} bytes from {self.source} to {self.destination}"
         return f"{'begin to copy' if self.is_async else 'copy'} {ends}"
 
 
@@ -467,13 +457,9 @@ def _check_nesting(step: Branch | Loop | OneWarp) -> None:
     check(nesting <= MAX_NESTING, text)
 
 
-def _check_steered(step: Branch | Loop, high: int) -> None:
+def _check_steered(step: Branch | Loop, value: Uniform, high: int) -> None:
     _check_nesting(step)
-    value = step.uniform
-    if isinstance(value, Word):
-        check_range(value.mask, 0, high, f"mask of a word that steers a {step.action}")
-    else:
-        check_range(value, 0, high, f"what steers a {step.action}")
+    check_range(most_of(value), 0, high, f"what steers a {step.action}, at most,")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -481,6 +467,7 @@ class Branch(StepBase):
     """A warp-uniform branch."""
 
     action: ClassVar[str] = "branch"
+    steered: ClassVar[str] = "condition"
 
     condition: Uniform
     then: tuple[Step, ...]
@@ -488,18 +475,14 @@ class Branch(StepBase):
     otherwise: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_steered(self, (1 << 32) - 1)
-
-    @property
-    def uniform(self) -> Uniform:
-        return self.condition
+        _check_steered(self, self.condition, (1 << 32) - 1)
 
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
         return {"then": self.then, "otherwise": self.otherwise}
 
     def __str__(self) -> str:
-        return f"if {_uniform(self.condition)}"
+        return f"if {self.condition}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -507,32 +490,60 @@ class Loop(StepBase):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
     action: ClassVar[str] = "loop"
+    steered: ClassVar[str] = "count"
 
-    count: Uniform
+    count: Count
     body: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        _check_steered(self, MAX_ITERATIONS)
-
-    @property
-    def uniform(self) -> Uniform:
-        return self.count
+        _check_steered(self, self.count, MAX_ITERATIONS)
 
     @property
     def turns(self) -> int:
-        return max(1, self.count.mask if isinstance(self.count, Word) else self.count)
+        return max(1, most_of(self.count))
 
     @cached_property
     def repeats(self) -> bool:
         """Whether each turn does again what the first did: none reads what one has written."""
         return is_repeatable(self.body)
 
+    @cached_property
+    def by_turn(self) -> bool:
+        return False  # what is inside depends on its own turns
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether a step inside depends on the turn."""
+        return any(step.by_turn for step in self.body)
+
+    @cached_property
+    def unrolled(self) -> tuple[Step, ...]:
+        """The same without a loop: its turns, one after the other, by how many there are."""
+        if isinstance(self.count, int):
+            return self._all(self.count, 0)
+        return self._all(0, self.count.mask)
+
+    def _all(self, turns: int, mask: int) -> tuple[Step, ...]:
+        """Return so many turns, and more if bits of the count under a mask are set."""
+        if mask == 0:
+            return tuple(step for turn in range(turns) for step in self.turn(turn, turns))
+        bit = mask & -mask
+        then, otherwise = (self._all(turns + more, mask - bit) for more in (bit, 0))
+        condition = replace(self.count, mask=bit)  # type: ignore[type-var]
+        return (Branch(condition=condition, then=then, otherwise=otherwise),)
+
+    __getstate__ = fields_alone
+
+    def turn(self, number: int, turns: int) -> tuple[Step, ...]:
+        """Return what one of so many turns does."""
+        return tuple(step.in_turn(number, turns) for step in self.body)
+
     @property
     def blocks(self) -> Mapping[str, tuple[Step, ...]]:
         return {"body": self.body}
 
     def __str__(self) -> str:
-        return f"repeat {_uniform(self.count)} times"
+        return f"repeat {self.count} times"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -587,14 +598,3 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield step
         for inside in step.blocks.values():
             yield from walk(inside)
-
-
-def work(steps: tuple[Step, ...]) -> int:
-    """Return how many steps are taken at most, where both arms of every branch are."""
-    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
-
-
-def by_register(step: Step, use: Use) -> bool:
-    """Tell whether an operand's registers matter: listed, set one by one, or with an address."""
-    own = step.sets is not None or step.address is not None
-    return listed(use.name) or (use.written and own)

@@ -83,13 +83,14 @@ class AsyncProduct(StepBase):
     a_tile: SharedTile | None = None
     b_tile: SharedTile
     scale_d: Uniform = 1
-    """Whether D is added: 0, 1, or a word of the image, of which a predicate is made."""
+    """Whether D is added: 0, 1, or what a predicate is made of."""
     scale_a: int = 1
     scale_b: int = 1
     """1 or -1, by which each element counts."""
     selector: int | None = None
 
     action: ClassVar[str] = "multiply_async"
+    steered: ClassVar[str] = "scale_d"
 
     def __post_init__(self) -> None:
         check((self.a == "") != (self.a_tile is None), "A lies in registers or in shared memory")
@@ -97,8 +98,8 @@ class AsyncProduct(StepBase):
             if name:
                 check_vector(name, "vector of registers")
         check(bool(self.e) == self.form.has_metadata, "a sparse A has metadata, a dense one none")
-        if not isinstance(self.scale_d, Word):
-            check(self.scale_d in (0, 1), f"scale-d is {self.scale_d}; it is 0, 1, or a word")
+        if isinstance(self.scale_d, int):
+            check(self.scale_d in (0, 1), f"scale-d is {self.scale_d}; it is 0, 1, or a predicate")
         scales = {1, -1} if "imm-scale-a" in self.form.operands else {1}
         check({self.scale_a, self.scale_b} <= scales, "a scale of A or B is 1 or -1; 1 of integers")
         has_selector = self.selector is not None
@@ -150,10 +151,6 @@ class AsyncProduct(StepBase):
     def carried(self) -> str | None:
         return None if self.scale_d == 0 else self.d
 
-    @property
-    def uniform(self) -> Uniform | None:
-        return self.scale_d if isinstance(self.scale_d, Word) else None
-
     def addresses(self, operand: str) -> NDArray[np.int64]:
         """Return the byte of the buffer of each byte of A or B, (lines, bytes of a line)."""
         tile = self.tiles[operand]
@@ -194,8 +191,9 @@ class AsyncProduct(StepBase):
     def __str__(self) -> str:
         a = self.a or _tile_text(self.b_tile if self.a_tile is None else self.a_tile)
         text = f"{self.form.opcode}: {self.d} = {a} x {_tile_text(self.b_tile)}"
-        if isinstance(self.scale_d, Word):
-            text += f" + {self.d} if a word is not 0"
+        if not isinstance(self.scale_d, int):
+            asked = "a word is not 0" if isinstance(self.scale_d, Word) else self.scale_d
+            text += f" + {self.d} if {asked}"
         elif self.scale_d:
             text += f" + {self.d}"
         signs = [name for name in "ab" if getattr(self, f"scale_{name}") < 0]

@@ -27,7 +27,7 @@ from oracle.program.lane_code import (
     class_of,
     row_of,
 )
-from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Uniform
+from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Turn, Uniform
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
@@ -47,7 +47,7 @@ from oracle.program.steps import (
     multiplies,
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
-from runners.emission.descriptors import multiplied
+from runners.emission.descriptors import asked, multiplied
 from runners.emission.offsets import lane_offsets
 from runners.emission.registers import operand_registers as operand_registers
 from runners.kernels import Kernel
@@ -93,6 +93,7 @@ class Body:
         self._scratch: dict[str, int] = {}
         self._registers, self._declared = operand_registers(program)
         self._names: dict[str, str] = {}  # registers of the scalar code that is being written
+        self._turn = "", ""  # registers with the turn of the loop around, and how many it has
 
     # Lines, registers and labels
 
@@ -262,17 +263,29 @@ class Body:
                     self.write(step.otherwise, f"{number}.otherwise.")
                 self.label(end)
             case Loop():
-                again, end = self.labels("LOOP", "DONE")
-                predicate, count = self.scratch("pred"), self.uniform(step.count)
-                self.label(again)
-                self.add(f"setp.eq.u32 {predicate}, {count}, 0")
-                self.add(f"bra {end}", guard=f"@{predicate}")
-                self.add(f"sub.u32 {count}, {count}, 1")
-                self.write(step.body, f"{number}.body.")
-                self.add(f"bra {again}")
-                self.label(end)
+                self._loop(step, number)
             case _:
                 assert_never(step)
+
+    def _loop(self, step: Loop, number: str) -> None:
+        """Append a loop: it counts down, or, where something is asked of its turns, up."""
+        again, end = self.labels("LOOP", "DONE")
+        predicate, count = self.scratch("pred"), self.uniform(step.count)
+        before, asks, behind = f"sub.u32 {count}, {count}, 1", f"eq.u32 {predicate}, {count}, 0", ""
+        around = self._turn
+        if step.counts:
+            self._turn = turn, _ = self.scratch("b32"), count
+            self.add(f"mov.b32 {turn}, 0")
+            before, asks = "", f"ge.u32 {predicate}, {turn}, {count}"
+            behind = f"add.u32 {turn}, {turn}, 1"
+        self.label(again)
+        self.add(f"setp.{asks}")
+        self.add(f"bra {end}", guard=f"@{predicate}")
+        self.add(*filter(None, [before]))
+        self.write(step.body, f"{number}.body.")
+        self.add(*filter(None, [behind]), f"bra {again}")
+        self.label(end)
+        self._turn = around
 
     def _op(self, step: AnyOp) -> None:
         """Append a matrix instruction: its vectors, and its address before or behind them."""
@@ -395,6 +408,8 @@ class Body:
         register = self.scratch("b32")
         if isinstance(value, int):
             self.add(f"mov.b32 {register}, {value}")
+        elif isinstance(value, Turn):
+            self.add(f"selp.b32 {register}, 1, 0, {self.predicate(value)}")
         else:
             operand = self._address(value.place, "global")
             self.add(
@@ -402,6 +417,14 @@ class Body:
                 f"and.b32 {register}, {register}, {value.mask:#x}",
             )
         return register
+
+    def predicate(self, value: Uniform) -> str:
+        """Return a predicate that says whether a value is not zero."""
+        if isinstance(value, Turn):
+            return asked(self, value, *self._turn)
+        predicate = self.scratch("pred")
+        self.add(f"setp.ne.u32 {predicate}, {self.uniform(value)}, 0")
+        return predicate
 
     def _copy(self, piece: Piece, *, is_async: bool) -> None:
         """Copy the units of a piece, which threads take in turns."""

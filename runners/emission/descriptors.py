@@ -1,11 +1,11 @@
-"""Multiplications of a warpgroup as text: their descriptors, and predicates for scale-d."""
+"""Multiplications of a warpgroup as text: their descriptors, and what is asked of a loop's turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from oracle.program.operands import Uniform
+from oracle.program.operands import Turn, Uniform
 from oracle.program.warpgroup import AsyncProduct, SharedTile
 
 DESCRIPTOR_BYTES = 8
@@ -25,8 +25,8 @@ class Text(Protocol):
     def use(self, register: str) -> str:
         """Take note that a register of the prologue is read; return it."""
 
-    def uniform(self, value: Uniform) -> str:
-        """Return a register with a value that is the same in all threads."""
+    def predicate(self, value: Uniform) -> str:
+        """Return a predicate that says whether a value is not zero."""
 
 
 def multiplied(
@@ -49,16 +49,29 @@ def multiplied(
     operands.append(made["b"])
     if step.e:
         operands += [of["e"][0], str(step.selector)]
-    scale = str(step.scale_d)
-    if not isinstance(step.scale_d, int):
-        scale = text.scratch("pred")
-        text.add(f"setp.ne.u32 {scale}, {text.uniform(step.scale_d)}, 0")
-    operands.append(scale)
+    scale = step.scale_d
+    operands.append(str(scale) if isinstance(scale, int) else text.predicate(scale))
     if "imm-scale-a" in step.form.operands:
         operands += [str(step.scale_a), str(step.scale_b)]
     if "imm-trans-b" in step.form.operands:
         operands += [str(int(tile.transposed)) for tile in step.tiles.values()]
     text.add(f"{step.form.opcode} {', '.join(operands)}")
+
+
+_ASKED = {
+    "ne": "setp.ne.u32 {asked}, {turn}, {number}",
+    "lt": "setp.lt.u32 {asked}, {turn}, {number}",
+    "and": "and.b32 {made}, {turn}, {number}; setp.ne.u32 {asked}, {made}, 0",
+    "more": "add.u32 {made}, {turn}, {number}; setp.lt.u32 {asked}, {made}, {turns}",
+}
+
+
+def asked(text: Text, value: Turn, turn: str, turns: str) -> str:
+    """Append what asks something of a turn of so many, of two registers; return the predicate."""
+    predicate, made = text.scratch("pred"), text.scratch("b32")
+    names = {"asked": predicate, "made": made, "turn": turn, "turns": turns}
+    text.add(*_ASKED[value.asks].format(number=value.number, **names).split("; "))
+    return predicate
 
 
 def _descriptor(text: Text, tile: SharedTile, offset: int, end: int) -> str:

@@ -241,6 +241,8 @@ _WARPGROUPS = (
           "wgmma.mma_async finds B with another swizzle: 128 bytes for none, 32 for 64"),
     _text("group-scale-d-lost", _GROUPS, groups.scale_d_lost,
           "wgmma.mma_async adds D whatever scale-d is"),
+    _whole("group-scale-d-late", _GROUPS, groups.scale_d_late,
+           "wgmma.mma_async takes the predicate for scale-d of the loop's turn before"),
     _text("group-scales-lost", _WITH_SIGNS, groups.scales_lost,
           "wgmma.mma_async takes 1 for imm-scale-a and imm-scale-b"),
 )  # fmt: skip

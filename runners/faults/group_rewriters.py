@@ -3,7 +3,7 @@
 import re
 
 from oracle.isa.legality import without_comments
-from runners.faults.rewriters import Edit, Rewriter, Statement
+from runners.faults.rewriters import ENTRY_BODY, Edit, Rewriter, Statement, edited
 
 
 def left_out(instruction: str, *, but_last: bool = False) -> Rewriter:
@@ -43,6 +43,25 @@ def scale_d_lost(statement: Statement) -> str | None:
     """Add D, whatever scale-d says."""
     place = _of_scale_d(statement)
     return None if statement.operands[place] == "1" else statement.with_operand(place, "1").text
+
+
+def scale_d_late(ptx: str) -> str:
+    """Take each predicate for scale-d as it was when its multiplication began the time before."""
+    words: list[str] = []
+
+    def late(statement: Statement) -> str | None:
+        place = _of_scale_d(statement)
+        asked = statement.operands[place]
+        if not asked.startswith("%"):
+            return None
+        word = f"%planted_word{len(words)}"
+        words.append(f".reg .b32 {word}; mov.u32 {word}, 0;")
+        begun = statement.with_operand(place, "%planted_late").text
+        return f"setp.ne.u32 %planted_late, {word}, 0; {begun} selp.u32 {word}, 1, 0, {asked};"
+
+    text = edited(ptx, re.compile(r"^wgmma\.mma_async"), late)
+    first = " ".join(["", ".reg .pred %planted_late;", *words])
+    return ENTRY_BODY.sub(lambda match: match[0] + first, text) if words else ptx
 
 
 def scales_lost(statement: Statement) -> str | None:

@@ -22,7 +22,7 @@ _INSTRUCTION = re.compile(
     r"(?P<opcode>[a-z][a-z0-9]*+(?:\.\w++(?:::\w++)?+)*+)"
     rf"(?P<gap>\s{{1,999}}+)(?P<operands>{_PART}(?:\{{[^{{}};]{{0,2000}}+\}}{_PART}){{0,99}}+);"
 )
-_ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")
+ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,14 +120,14 @@ def rewriter(pattern: str, edit: Edit) -> Rewriter:
         # Another fault may have declared them; each uses them up within its own statement.
         if "%planted" not in text or _SCRATCH in ptx:
             return text
-        return _ENTRY_BODY.sub(lambda match: f"{match[0]}\n    {_SCRATCH}", text)
+        return ENTRY_BODY.sub(lambda match: f"{match[0]}\n    {_SCRATCH}", text)
 
     return rewrite
 
 
 def _by_entry(rewrite: Rewriter, ptx: str) -> str:
     """Rewrite one entry at a time: registers of others are others."""
-    starts = [match.start() for match in _ENTRY_BODY.finditer(ptx)] or [0]
+    starts = [match.start() for match in ENTRY_BODY.finditer(ptx)] or [0]
     spans = zip(starts, [*starts[1:], len(ptx)], strict=True)
     return "".join([ptx[: starts[0]], *(rewrite(ptx[start:end]) for start, end in spans)])
 

@@ -345,8 +345,9 @@ class LlvmWriter(NamedStepWriter):
         self._call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
 
     def _uniform(self, value: Uniform) -> str:
-        if not isinstance(value, Word):
+        if isinstance(value, int):
             return str(_signed(value, 32))
+        assert isinstance(value, Word)  # one warp asks nothing of a turn
         type_, pointer = self._address(value.place, pointee="i32")
         word = self._value(f"load i32, {type_} {pointer}, align 4")
         return self._value(f"and i32 {word}, {_signed(value.mask, 32)}")

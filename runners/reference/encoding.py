@@ -259,6 +259,9 @@ class _Writer(ProductWriter):
         self._last_move = None  # what follows is executed without it, too
 
     def _loop(self, step: Loop) -> None:
+        if step.counts:
+            self._inner_block(step.unrolled)
+            return
         counter, (place, mask) = self._loops, self.uniform(step.count)
         start = self.add(Code.LOOP, counter, place, mask, 0)
         body = len(self._words)

@@ -163,9 +163,6 @@ def readings_of(program: Program) -> Readings:
                 (sources[operand],) = matrices(form, of[field], operand)
         if "e" in of and (metadata := held(of["e"])) is not None:
             found.metadata.append((chunks_of(form), metadata[metadata >= 0]))
-        if isinstance(step.scale_d, Word):
-            start = position(program, step.scale_d.place)
-            found.words.append((start, step.scale_d.mask))
         # Fills are made for as many lines and positions as a power of two.
         start, element = 0, form.c_type.bits // 8
         for size in (1 << bit for bit in range(8, -1, -1) if form.shape.n >> bit & 1):
@@ -206,6 +203,10 @@ def readings_of(program: Program) -> Readings:
             keep(step, before)
 
     for step in walk(program.steps):
+        if isinstance(step.uniform, Word):
+            start = position(program, step.uniform.place)
+            if 0 <= start <= program.image_bytes - 4:
+                found.words.append((start, step.uniform.mask))
         match step:
             case Op() | PlainAccess() if step.stores:
                 for span in step.bytes_written:
@@ -234,14 +235,9 @@ def readings_of(program: Program) -> Readings:
                 keep(step, bytes_ if alike else None)
             case Scalar():
                 keep(step, held(step.reads[0]) if step.copies else None)
-            case Branch() | Loop():
-                if isinstance(step.uniform, Word):
-                    start = position(program, step.uniform.place)
-                    if 0 <= start <= program.image_bytes - 4:
-                        found.words.append((start, step.uniform.mask))
             case AsyncProduct():
                 multiply_async(step)
-            case Barrier() | WarpgroupSync() | OneWarp():
+            case Branch() | Loop() | Barrier() | WarpgroupSync() | OneWarp():
                 pass
             case _:
                 assert_never(step)

@@ -18,7 +18,7 @@ from oracle.descriptors import UNIT
 from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
-from oracle.program.operands import Buffer, Place, Uniform, Word
+from oracle.program.operands import Buffer, Count, Place, Turn, Uniform, Word, most_of
 from oracle.program.operations import set_registers
 from oracle.program.program import MOST, Program
 from oracle.program.steps import (
@@ -55,6 +55,8 @@ _CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
 _OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
 _SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
+_ASKED = (("ne", 0), ("more", 1), ("ne", 0), ("and", 1), ("lt", 1), ("lt", 2), ("ne", 1))
+"""What scale-d asks of the turn of a loop: most often, as in kernels' main loops, for the first."""
 _MOST_PARTS = 2
 _REGISTERS = (96, 136, 96, 220)  # Of all values, the accumulator that a program is about apart
 _SPARE = (40, 40, 64)
@@ -86,12 +88,12 @@ def group_program(
     for _ in range(1 + dice.once_in(3)):
         dice, builder.here = builder.dice(), []
         kind, number = dice.below(6), dice.one_of(_EVENTS)
-        count: Uniform = dice.one_of(_COUNTS)
+        count: Count = dice.one_of(_COUNTS)
         by_word = kind in (1, 4)
         if by_word:
             count = Word(place=builder.word(), mask=_MASK if kind == 1 else 1)
         loops = 0 < kind < 4
-        builder.turns = 1 if not loops else _MASK if isinstance(count, Word) else count
+        builder.turns = most_of(count) if loops else 1
         _events(builder, number, loops=loops)
         if loops:
             parts.append(BlockDraft(Loop(count=count, body=()), {"body": builder.here}))
@@ -551,15 +553,19 @@ def _begin(builder: GroupBuilder, form: Form, d: str, a: str, dice: Dice, but: s
     """Append a multiplication; A is in shared memory if it has no registers."""
     a_tile = None if a else tile_of(builder, form, "a", builder.dice(), but)
     b_tile = tile_of(builder, form, "b", builder.dice(), but)
-    scale_d: Uniform = (1, 1, 1, 0, 1, 1, 1, 2)[dice.below(8)]
+    scale_d: Uniform = (1, 3, 1, 0, 1, 3, 1, 2)[dice.below(8)]
     if scale_d == 2:
         scale_d = Word(place=builder.word(), mask=1)
     signed = "imm-scale-a" in form.operands
     scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
+    chosen = placed(builder, form, dice)
+    if scale_d == 3:
+        asks, number = dice.one_of(_ASKED)
+        scale_d = Turn(asks=asks, number=number) if builder.turns > 1 else 1
     builder.here.append(
         AsyncProduct(
             form=form, d=d, a=a, a_tile=a_tile, b_tile=b_tile, scale_d=scale_d,
-            scale_a=scales[0], scale_b=scales[1], **placed(builder, form, dice),
+            scale_a=scales[0], scale_b=scales[1], **chosen,
         )
     )  # fmt: skip
 

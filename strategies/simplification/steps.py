@@ -24,6 +24,7 @@ from oracle.program.operands import (
     Buffer,
     Place,
     Registers,
+    Turn,
     Word,
     first_registers,
     listed,
@@ -139,12 +140,14 @@ def _unwrapped(example: Example, step: Step) -> Iterator[Steps]:
                 yield otherwise
                 yield (replace(step, otherwise=()),)
                 yield (replace(step, then=()),)
-            if isinstance(condition, Word):
+            if not isinstance(condition, int):
                 yield from ((replace(step, condition=taken),) for taken in (1, 0))
             elif condition > 1:
                 yield (replace(step, condition=1),)
-        case Loop(count=count, body=body):
-            yield body
+        case Loop(count=count):
+            yield step.turn(0, 1)
+            if step.counts:
+                yield step.turn(1, 2)
             if isinstance(count, Word):
                 start = position(example.program, count.place)
                 word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
@@ -175,6 +178,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "ids_in_registers": False, "is_async": False,
 }  # fmt: skip
 """Fields of steps that have a default."""
+_LATER = Turn(asks="ne", number=0)
 
 
 def plainer_accesses(example: Example) -> Iterator[Example]:
@@ -204,6 +208,8 @@ def _plainer(program: Program, step: Step) -> Iterator[Step]:
             yield step.changed(**{name: _DEFAULTS[name]}, **also)
         elif isinstance(value, Place) and value.offset:
             yield step.changed(**{name: replace(value, offset=0)})
+        elif isinstance(value, Turn) and value != _LATER:
+            yield step.changed(**{name: _LATER})
         elif isinstance(value, Word) and value.place.offset:
             first = replace(value, place=replace(value.place, offset=0))
             yield step.changed(**{own: first for own, one in step.fields.items() if one == value})

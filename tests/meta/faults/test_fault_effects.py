@@ -32,9 +32,9 @@ from oracle.isa.lookup import (
     selectors_of,
 )
 from oracle.isa.targets import Module
-from oracle.program.operands import Buffer, Place
+from oracle.program.operands import Buffer, Place, Turn
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, plain_load, plain_store, product_of
+from oracle.program.steps import Barrier, Copy, Loop, plain_load, plain_store, product_of
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
@@ -256,6 +256,9 @@ def lane_programs() -> Iterator[Case]:
         yield Case(name=form.opcode, ptx=module.ptx, lanes=program, target="sm_120a")
 
 
+LATER = Turn(asks="ne", number=0)
+
+
 def group_program(form: Form) -> Program:
     """Two groups in flight: A in shared memory and B without a swizzle, A in registers and with."""
     sparse = {"e": "e", "selector": 0} if form.has_metadata else {}
@@ -273,7 +276,7 @@ def group_program(form: Form) -> Program:
         WarpgroupSync(kind="fence"),
         product(d="c", a_tile=tile, b_tile=tile, scale_d=0, scale_b=-1),
         WarpgroupSync(kind="commit_group"),
-        product(d="d", a="x", b_tile=turned),
+        Loop(count=2, body=(product(d="d", a="x", b_tile=turned, scale_d=LATER),)),
         WarpgroupSync(kind="commit_group"),
     ]
     for pending, name in ((1, "c"), (0, "d")):

@@ -14,8 +14,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import ldmatrix_form, mma_form, mma_sync_form
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.operands import Buffer, Place, Word, overlaps
+from oracle.program.operands import Buffer, Place, Word
 from oracle.program.operations import move_registers, set_registers
+from oracle.program.overlaps import overlaps
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Op, Step, plain_load, plain_store
 from runners.emission.body import operand_registers

@@ -12,7 +12,7 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.operands import Buffer, Place, Word
+from oracle.program.operands import Buffer, Place, Turn, Word
 from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_load, plain_store
@@ -61,6 +61,15 @@ def program(*steps: Step, before: tuple[Step, ...] = FILLED) -> Program:
 
 def causes(found: Program) -> set[Breach]:
     return {reason.cause for reason in undefined(found, target="sm_90a")}
+
+
+LATER, BUT_LAST = Turn(asks="ne", number=0), Turn(asks="more", number=1)
+SOME = Word(place=Place(buffer="g"), mask=3)
+
+
+def waiting(asks: str, number: int) -> Branch:
+    """Return a wait in some turns of a loop."""
+    return Branch(condition=Turn(asks=asks, number=number), then=(WAIT,))
 
 
 STORED = plain_store(registers="d", count=4, place=Place(buffer="o"), lanes=THREADS)
@@ -122,6 +131,23 @@ WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
         ((Loop(count=2, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), (IN_FLIGHT,)),
         ((Loop(count=2, body=(WAIT, WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
         ((Loop(count=1, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
+        # Of scale-d and branches that ask for the turn, every turn counts: D is read in some.
+        ((FENCE, Loop(count=3, body=(product("new"),))), (Breach.CONTENT,)),
+        ((FENCE, Loop(count=3, body=(product("new", scale_d=LATER),))), ()),
+        ((FENCE, Loop(count=1, body=(product("new", scale_d=BUT_LAST),))), ()),
+        ((FENCE, Loop(count=2, body=(product("new", scale_d=BUT_LAST),))), (Breach.CONTENT,)),
+        ((FENCE, Loop(count=SOME, body=(product("new", scale_d=LATER),))), ()),
+        ((FENCE, Loop(count=SOME, body=(product("new", scale_d=BUT_LAST),))), (Breach.CONTENT,)),
+        ((FENCE, Loop(count=SOME, body=(product("new", scale_d=LATER),)), COMMIT, WAIT,
+          replace(STORED, registers="new")), (Breach.CONTENT,)),
+        ((Loop(count=3, body=(waiting("ne", 0), WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
+        ((Loop(count=2, body=(waiting("lt", 2), WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),
+        ((Loop(count=3, body=(waiting("lt", 2), WRITTEN, FENCE, product(a="a"), COMMIT)),),
+         (IN_FLIGHT,)),
+        ((Loop(count=SOME, body=(waiting("lt", 2), WRITTEN, FENCE, product(a="a"), COMMIT)),),
+         (IN_FLIGHT,)),
+        ((Loop(count=3, body=(waiting("and", 1), WRITTEN, FENCE, product(a="a"), COMMIT)),),
+         (IN_FLIGHT,)),
     ],
 )  # fmt: skip
 def test_what_is_in_flight_decides(steps: tuple[Step, ...], wrong: tuple[Breach, ...]) -> None:
@@ -158,6 +184,16 @@ def test_what_one_warp_cannot_take_is_refused() -> None:
         program(replace(LOADED[0], lanes=32))
     with pytest.raises(UsageError, match="from global to shared memory"):
         program(replace(BEGUN, destination=Place(buffer="o")))
+    turning = product(scale_d=LATER)
+    with pytest.raises(UsageError, match=r"no loop is around .* \+ d if turn != 0"):
+        program(turning)
+    alone = Branch(condition=LATER, then=(WRITTEN,))
+    with pytest.raises(UsageError, match="one warp cannot take if turn != 0"):
+        Program(buffers=buffers, steps=(Loop(count=2, body=(alone,)),))
+    with pytest.raises(UsageError, match="0 to 15"):
+        Turn(asks="lt", number=16)
+    with pytest.raises(UsageError, match="no 'le'"):
+        Turn(asks="le", number=1)
     with pytest.raises(UsageError, match="0 to 7"):
         WarpgroupSync(kind="wait_group", pending=8)
     assert causes(program(set_registers(destination="d", count=4, constant=0), *WHOLE)) == set()

@@ -21,10 +21,10 @@ from oracle.models.figures import (
     allowed_of,
     values_allowed,
 )
-from oracle.program.operands import WITH_CONSTANT, operations
+from oracle.program.operands import WITH_CONSTANT, Word, operations
 from oracle.program.operations import Elementwise
 from oracle.program.program import Program, walk
-from oracle.program.steps import product_of
+from oracle.program.steps import Loop, product_of
 from runners.reference.encoding import encode
 from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
@@ -210,6 +210,20 @@ def test_drawn_programs_of_warpgroups(reference, step, count):
         assert_agrees(reference, program, model_for("sm_90a"), count, number)
         seen |= {type(one).__name__ for one in walk(program.steps)}
     assert {"AsyncProduct", "OneWarp", "Loop", "LaneCode", "Op"} <= seen
+
+
+def test_what_depends_on_the_turn_of_a_loop(reference):
+    """Of a number of turns that is known, and of one that a word says."""
+    module, seen = Module.named("sm_90a", "8.7"), set()
+    for number in range(60):
+        form = GROUPS[number * 7 % len(GROUPS)]
+        program = draw_one(programs(Focus(form=form), module=module, forms=GROUPS), number)
+        loops = [one for one in walk(program.steps) if isinstance(one, Loop) and one.counts]
+        kinds = {type(one.count) for one in loops}
+        if kinds - seen:
+            assert_agrees(reference, program, model_for("sm_90a"), 4, number)
+            seen |= kinds
+    assert seen == {int, Word}
 
 
 def figure(value):

@@ -17,8 +17,8 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
-from oracle.program.operands import overlaps
 from oracle.program.operations import copied
+from oracle.program.overlaps import overlaps
 from oracle.program.program import Program, by_register, fresh_bank, walk
 from oracle.program.steps import multiplies
 from runners.emission import emit

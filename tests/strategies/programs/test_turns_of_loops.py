@@ -1,0 +1,166 @@
+"""What scale-d and branches of a warpgroup ask of a loop's turn: run, stored, made simpler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from corpus.programs import decode_program, encode_program
+from oracle.bounds.permission import allowed_bytes, permitted
+from oracle.errors import InfrastructureError
+from oracle.execution.execution import execute
+from oracle.isa.lookup import form_of, warpgroup_forms
+from oracle.isa.targets import Module
+from oracle.program.definedness import undefined
+from oracle.program.operands import TURNS, Buffer, Place, Turn, Word
+from oracle.program.operations import set_registers
+from oracle.program.program import Program, walk
+from oracle.program.steps import Branch, Loop, Step, plain_load, plain_store
+from oracle.program.warpgroup import THREADS, AsyncProduct
+from runners.emission import emit
+from runners.faults import by_name
+from runners.protocol import Ran
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents.expansion import expand
+from strategies.programs.repairs import sync
+from strategies.programs.warpgroups import plain_multiplication
+from strategies.rounds import round_batches
+from strategies.simplification.examples import Example
+from strategies.simplification.multiplications import plainer_products
+from strategies.simplification.steps import plainer_accesses, unwraps
+
+MODULE = Module.named("sm_90a", "8.4")
+FORMS = tuple(form for form in warpgroup_forms() if form.is_product and form.shape.n <= 40)
+COUNT = Word(place=Place(buffer="turns"), mask=3)
+
+
+def looped(asked: Turn, count: int | Word = COUNT) -> Program:
+    """Return a multiplication in a loop, scale-d of which asks for the turn; and so does a branch.
+
+    The branch writes a number into a register of the image.
+    """
+    form = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
+    plain = plain_multiplication(form)
+    at = next(i for i, step in enumerate(plain.steps) if isinstance(step, AsyncProduct))
+    product = replace(plain.steps[at], scale_d=asked)
+    seen = Branch(condition=asked, then=(set_registers(destination="x", count=1, constant=7),),
+                  otherwise=(set_registers(destination="x", count=1, constant=9),))  # fmt: skip
+    added: tuple[Step, ...] = (
+        plain_load(registers="x", count=1, place=Place(buffer="x"), lanes=THREADS),
+        plain_store(registers="x", count=1, place=Place(buffer="y"), lanes=THREADS),
+    )
+    loop = Loop(count=count, body=(sync("fence"), product, seen, sync("commit_group"),
+                                   sync("wait_group")))  # fmt: skip
+    buffers = [Buffer(name=name, space="global", size=THREADS * 4) for name in ("x", "y")]
+    buffers.append(Buffer(name="turns", space="global", size=4))
+    steps = (added[0], *plain.steps[:at], loop, *plain.steps[at + 1 :], added[1])
+    return Program(buffers=(*plain.buffers, *buffers), steps=steps, warps=4)
+
+
+def images_of(program: Program) -> NDArray[np.uint8]:
+    """Return images of small numbers that take 0 to 3 turns."""
+    images = np.zeros((4, program.image_bytes), np.uint8)
+    images[:, 1::2] = np.random.default_rng(5).choice([0x3C, 0x40, 0xBC], images[:, 1::2].shape)
+    images[:, program.offset("turns")] = range(4)
+    return images
+
+
+def simulated(program: Program, images: NDArray[np.uint8], fault: str = "") -> NDArray[np.uint8]:
+    module = emit(program, module=MODULE)
+    if fault:
+        rewrite = by_name(fault).rewriter
+        assert rewrite is not None
+        module = replace(module, ptx=rewrite(module.ptx))
+    with SimulatedRunner("sm_90a") as runner:
+        ran = runner.run(runner.compile(module), images)  # type: ignore[arg-type]
+    assert isinstance(ran, Ran), ran.detail
+    return ran.images
+
+
+@pytest.mark.parametrize("asks", TURNS)
+def test_each_turn_does_what_the_oracle_and_the_device_make_of_it(asks: str) -> None:
+    different = set()
+    for number in range(4):
+        program = looped(Turn(asks=asks, number=number))
+        assert undefined(program, target="sm_90a") == ()
+        images = images_of(program)
+        expected = execute(program, images, target="sm_90a").images
+        assert np.array_equal(simulated(program, images), expected), number
+        assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
+        different.add(expected.tobytes())
+    assert len(different) >= 2
+
+
+def test_the_first_of_three_turns_alone_leaves_out_d() -> None:
+    """Said by hand: 9 in the first turn, else 7; and one product, as often as there are turns."""
+    program = looped(Turn(asks="ne", number=0))
+    images = images_of(program)
+    images[...] = images[1]
+    images[:, program.offset("turns")] = range(4)
+    after = execute(program, images, target="sm_90a").images
+    start = program.offset("y")
+    assert after[:, start].tolist() == [images[0, program.offset("x")], 9, 7, 7]
+    start, size = program.offset("d"), program.buffer("d").size
+    found = np.ascontiguousarray(after[:, start : start + size]).view(np.float32)
+    assert found[1].any()
+    assert np.array_equal(found[2], 2 * found[1])
+    assert np.array_equal(found[3], 3 * found[1])
+
+
+def test_drawn_programs_with_it_give_the_oracles_images_and_are_stored() -> None:
+    asked, number = set[str](), 0
+    for key in range(40, 50):
+        for batch in round_batches(FORMS, target="sm_90a", version="8.4", key=key, count=8):
+            program = batch.program
+            own = {one.uniform.asks for one in walk(program.steps) if isinstance(one.uniform, Turn)}
+            if own <= asked:
+                continue
+            asked, number = asked | own, number + 1
+            assert undefined(program, target="sm_90a") == ()
+            assert decode_program(encode_program(program), "a program") == program
+            images = expand(batch.recipe, program, 2)
+            expected = execute(program, images, target="sm_90a").images
+            assert np.array_equal(simulated(program, images), expected), key
+    assert asked == {*TURNS}
+
+
+def test_what_is_asked_of_a_turn_is_stored_and_nothing_else_is_read() -> None:
+    program = looped(Turn(asks="more", number=2))
+    data = encode_program(program)
+    assert decode_program(data, "a program") == program
+    for other in (b'"asks": "le"', b'"asks": 3'):
+        with pytest.raises(InfrastructureError):
+            decode_program(data.replace(b'"asks": "more"', other), "a program")
+
+
+def test_a_predicate_of_the_turn_before_is_found() -> None:
+    program = looped(Turn(asks="ne", number=0))
+    images = images_of(program)
+    expected = execute(program, images, target="sm_90a").images
+    wrong = simulated(program, images, "group-scale-d-late")
+    assert (wrong != expected).any(axis=1).tolist() == [False, False, True, True]
+
+
+def test_it_becomes_a_constant_or_the_first_turn() -> None:
+    program = looped(Turn(asks="and", number=1))
+    example = Example(program=program, image=images_of(program)[3])
+
+    def asked(found: Program) -> set[object]:
+        return {one.uniform for one in walk(found.steps) if isinstance(one, AsyncProduct)}
+
+    constants = [asked(one.program) for one in plainer_products(example)]
+    assert {1} in constants
+    assert {0} in constants
+    later = [asked(one.program) for one in plainer_accesses(example)]
+    assert {Turn(asks="ne", number=0)} in later
+    # Without the loop, it is what it was in the first turn, or the second.
+    apart = [one.program for one in unwraps(example)]
+    left = [one for one in apart if not any(isinstance(step, Loop) for step in one.steps)]
+    assert [asked(one) for one in left] == [{0}, {1}]
+    for one in left:
+        assert not any(step.by_turn for step in walk(one.steps))
+    # And without the branch inside.
+    assert any(not any(isinstance(s, Branch) for s in walk(one.steps)) for one in apart)
