@@ -1,21 +1,7 @@
 """A stand-in for ptxas: `python stand_in_ptxas.py CONFIGURATION ARGUMENTS...`.
 
 It does what `ptxas ARGUMENTS...` would, but rewrites the PTX with planted faults before.
-CONFIGURATION is a file with a dictionary of Python:
-
-version    what --version tells, such as "3.0"
-faults     names of planted faults (`runners.faults`)
-levels     -O levels at which they are there
-rejects    text of an instruction that it rejects at these levels; "" for none
-crashes    text of an instruction that kills it at these levels; "" for none
-text       whether to write the PTX that was assembled in place of machine code, for the simulated
-           device; False: machine code, for a GPU
-mark       what the machine code ends with
-only_with  text of an option without which it has no faults; "" for none
-unknown    option that it does not know
-kernels    least number of kernels in a module that has its faults
-newest     the newest PTX ISA version that it reads, such as "8.4"; "" for any
-answering  who rewrites (`answering.address`); "": this process
+CONFIGURATION is a file with a dictionary of Python: what is other than in `PLAIN`.
 """
 
 # ruff: noqa: PTH123 - started thousands of times: what a process does not need is imported late,
@@ -24,6 +10,22 @@ answering  who rewrites (`answering.address`); "": this process
 import os
 import sys
 
+PLAIN = {
+    "version": "",  # what --version tells, such as "3.0"
+    "faults": (),  # names of planted faults (`runners.faults`)
+    "levels": (),  # -O levels at which they are there
+    "rejects": "",  # text of an instruction that it rejects at these levels
+    "crashes": "",  # text of an instruction that kills it at these levels
+    # Whether to write the PTX that was assembled in place of machine code, for the simulated
+    # device; False: machine code, for a GPU.
+    "text": True,
+    "mark": "",  # what the machine code ends with
+    "only_with": "",  # text of an option without which it has no faults
+    "unknown": "",  # option that it does not know
+    "kernels": 1,  # least number of kernels in a module that has its faults
+    "newest": "",  # the newest PTX ISA version that it reads, such as "8.4"; "": any
+    "answering": "",  # who rewrites (`answering.address`); "": this process, which takes longer
+}
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90")
 DEFAULT_LEVEL = 3  # of ptxas (ptxas --help, 13.0)
 CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
@@ -88,7 +90,8 @@ def assemble(row, arguments):
 
 def main(configuration, arguments):
     with open(configuration) as file:
-        row = eval(file.read())
+        row = PLAIN | eval(file.read())
+    assert len(row) == len(PLAIN), row
     if "--version" in arguments:
         print(f"Cuda compilation tools, release {row['version']}, V{row['version']}.0")
         return 0
