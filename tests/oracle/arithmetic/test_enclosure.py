@@ -11,7 +11,7 @@ from test_truncated_dots import TARGETS, patterns
 
 from oracle import mma, permitted
 from oracle.bounds.enclosure import enclosure
-from oracle.execution.execution import multiply
+from oracle.execution.products import multiply
 from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import mma_form, mma_sync_form
 from oracle.models import model_for

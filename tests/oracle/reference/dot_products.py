@@ -1,46 +1,6 @@
-"""One dot product at a time, in fractions: the truncated chain, the fma chain, integers."""
+"""One dot product at a time, in exact numbers: the fma chain, integers."""
 
-from dataclasses import dataclass
-
-from reference.any_dots import CANONICAL, LAYOUTS, any_dot
-from reference.numbers import F16, F32, F64, decode, encode
-
-NAMES = {layout: name for name, layout in LAYOUTS.items()}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Figures of a truncated chain, and ways to be wrong that tests ask for by name."""
-
-    block: int
-    fraction_bits: int
-    zero_exponent: int
-    accumulator: object = F32
-    normalise_products: bool = False
-    flush_subnormals: bool = False
-    nearest: bool | None = None  # None: as the accumulator's format has it
-
-
-H100_F32 = Rule(block=16, fraction_bits=25, zero_exponent=-133)
-H100_F16 = Rule(block=16, fraction_bits=25, zero_exponent=-21, accumulator=F16)
-
-
-def truncated_dot(a, b, c, layout, rule):
-    """Pattern of a . b + c; a and b are sequences of patterns of `layout`."""
-    accumulator, multiplicand = NAMES[rule.accumulator], NAMES[layout]
-    nearest = rule.accumulator is F16 if rule.nearest is None else rule.nearest
-    subnormals = "flushed" if rule.flush_subnormals else "kept"
-    figures = {
-        "accumulator": accumulator, "block": rule.block, "interleaved": 0, "order": "rising",
-        "addend": "first", "fraction_bits": rule.fraction_bits,
-        "zero_exponent": rule.zero_exponent, "product_range": "unlimited",
-        "product_exponent": "normalised" if rule.normalise_products else "sum",
-        "rounding": "rn" if nearest else "rz", "overflow": "infinity", "zero": "+",
-        "nan": CANONICAL[rule.accumulator], "a_subnormals": subnormals,
-        "b_subnormals": subnormals, "c_subnormals": "kept", "d_subnormals": "kept",
-    }  # fmt: skip
-    types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
-    return any_dot(types, figures, a, b, int(c))
+from reference.numbers import F64, decode, encode
 
 
 def fma(a, b, c, mode):
