@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.execution.execution import execute, multiply
+from oracle.execution.execution import execute
+from oracle.execution.products import multiply
 from oracle.isa.forms import Form, Matrix
 from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.layouts import Tile, read

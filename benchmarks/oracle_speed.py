@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.bounds.enclosure import permitted
-from oracle.execution.execution import mma, mma_sync
+from oracle.execution.products import mma, mma_sync
 from oracle.isa.lookup import mma_form, mma_sync_form
 
 PREFIX = "wmma.mma.sync.aligned.row.col."

@@ -9,9 +9,9 @@ from oracle.errors import WarpfuzzError as WarpfuzzError
 from oracle.execution.block_scale import mma_block_scale as mma_block_scale
 from oracle.execution.execution import Expectation as Expectation
 from oracle.execution.execution import execute as execute
-from oracle.execution.execution import mma as mma
-from oracle.execution.execution import mma_sp as mma_sp
-from oracle.execution.execution import mma_sync as mma_sync
+from oracle.execution.products import mma as mma
+from oracle.execution.products import mma_sp as mma_sp
+from oracle.execution.products import mma_sync as mma_sync
 from oracle.execution.warpgroups import wgmma as wgmma
 from oracle.isa.legality import Explanation as Explanation
 from oracle.isa.legality import Verdict as Verdict

@@ -16,15 +16,7 @@ from oracle import layouts
 from oracle.arithmetic.conversions import in_order, own_scratch
 from oracle.descriptors import read_matrix
 from oracle.execution.chosen import chosen_by
-from oracle.execution.products import S32_GREATEST as S32_GREATEST
-from oracle.execution.products import S32_LEAST as S32_LEAST
-from oracle.execution.products import flat_operands as flat_operands
-from oracle.execution.products import mma as mma
-from oracle.execution.products import mma_sp as mma_sp
-from oracle.execution.products import mma_sync as mma_sync
-from oracle.execution.products import multiply as multiply
-from oracle.execution.products import multiply_lanes as multiply_lanes
-from oracle.execution.products import product as product
+from oracle.execution.products import multiply, multiply_lanes
 from oracle.execution.warpgroups import multiply_warpgroup
 from oracle.isa.forms import LANES
 from oracle.isa.targets import DEFAULT_TARGET

@@ -23,9 +23,8 @@ from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.doubles import chain
 from oracle.arithmetic.scaled import scaled_product
 from oracle.execution.chosen import Scales
-from oracle.execution.execution import multiply
-from oracle.execution.execution import product as product_of
-from oracle.execution.products import parts
+from oracle.execution.products import multiply, parts
+from oracle.execution.products import product as product_of
 from oracle.isa.forms import FORMATS, Form
 from oracle.measuring.probes import Dots
 from oracle.models import DoubleChain, Model, NanRule, ScaledDot, TruncatedDot

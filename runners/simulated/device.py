@@ -493,14 +493,12 @@ class LoadedModule:
         return self._run(kernel, arrays, (len(images), limit), blocks, threads, passes)[2]
 
     def launch_grid(
-        self, entry: str, image: Bytes, launch: Launch, *, most_steps: int | None = None,
-        lenient: bool = False,
-    ) -> LaunchGrid:  # fmt: skip
+        self, entry: str, image: Bytes, launch: Launch, *, most_steps: int | None = None
+    ) -> LaunchGrid:
         """Run a kernel of parameters of its own on one image, in one grid, and watch its threads.
 
-        After `most_steps`, else as many as any launch may take, it counts as hung; if `lenient`,
-        races, and reading what nobody wrote, are passed over. Raises as `launch` does, and
-        `SimulatedTrap` with kind `RACE` where what two threads do has no order.
+        After `most_steps`, else as many as any launch may take, it counts as hung. Raises as
+        `launch` does, and `SimulatedTrap` with kind `RACE` where what two threads do has no order.
         """
         kernel, otherwise = self._entry(entry), self.device.otherwise
         size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
@@ -534,7 +532,7 @@ class LoadedModule:
             warps.most_steps, memory = most_steps, warps.memory
             assert isinstance(memory, WatchedMemory)
             try:
-                run(memory.watch(kernel, warps, lenient=lenient), warps)
+                run(memory.watch(kernel, warps), warps)
             finally:
                 memory.end()
             kernel.inexact_loads.update(memory.inexact_loads)

@@ -102,7 +102,6 @@ class Queue:
         self.size = int(warps.indices.max(initial=0)) + 1
         self.fences, self.groups = np.zeros((2, self.size), np.int64)
         self.acting: Numbers | None = None  # warps that execute; None: all
-        self.lenient = False
         self.begun: list[InQueue] = []
         self.now: InQueue | None = None  # what begins
         self.held: dict[str, _Held] = {}
@@ -115,9 +114,8 @@ class Queue:
         warps.registers.__dict__ |= {**vars(old), "queue": self}
 
     def refuse(self, said: str, those: Numbers) -> None:
-        """Refuse what has no order, unless that is passed over."""
-        if not self.lenient:
-            refuse(TrapKind.RACE, self._warps.line, said, tuple(those.tolist()))
+        """Refuse what has no order."""
+        refuse(TrapKind.RACE, self._warps.line, said, tuple(those.tolist()))
 
     def touch(self, key: str) -> None:
         """Take note that the warps that execute access a register."""

@@ -209,19 +209,19 @@ def _untouched(size: int) -> _Shadow:
 
 
 class WatchedMemory(Memory):
-    """Memory that follows the accesses of a launch to it, and refuses races unless `lenient`.
+    """Memory that follows the accesses of a launch to it, and refuses races.
 
     A granule has the bytes of the narrowest access.
     """
 
-    def watch(self, kernel: DecodedKernel, warps: WarpState, *, lenient: bool) -> DecodedKernel:
+    def watch(self, kernel: DecodedKernel, warps: WarpState) -> DecodedKernel:
         """Return a kernel that is watched while it runs on warps whose memory this is."""
         texts = [step.text for step in kernel.steps]
         narrow = [
             found for text in texts if _MEMORY.match(text) and (found := _NARROW.search(text))
         ]
         self._granule = min([int(found[1] or found[2]) // 8 for found in narrow], default=4)
-        self._warps, self.lenient = warps, lenient
+        self._warps = warps
         self._per_block = PLACES * warps.per_block
         self._waited, self._arrived = np.zeros((2, PLACES * warps.indices.size), np.int64)
         self._turns = np.zeros(warps.indices.size, np.int64)
@@ -240,7 +240,6 @@ class WatchedMemory(Memory):
         self._queue: Queue | None = None
         if any(text.startswith("wgmma") for text in texts):
             self._queue = queue_of(warps)
-            self._queue.lenient = lenient
         warps.watched = True
         return replace(kernel, steps=tuple(map(self._watched, kernel.steps)))
 
@@ -477,7 +476,7 @@ class WatchedMemory(Memory):
         self, access: _TracedAccess, bad: Flags, said: str, kind: TrapKind = TrapKind.RACE
     ) -> None:
         """Refuse what an access does where it is bad, if that is anywhere."""
-        if self.lenient or not bad.any():
+        if not bad.any():
             return
         at, segment = int(np.argmax(bad)), access.segment
         byte, thread = int(access.where[at]) * self._granule, int(access.thread[at])
