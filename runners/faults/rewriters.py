@@ -519,11 +519,14 @@ def multiplication_doubled(statement: Statement) -> str | None:
 def lanes_exchanged(statement: Statement) -> str:
     """Give each lane the address of its neighbour (lanes 2 i and 2 i + 1 exchange theirs)."""
     base, offset = _place(statement.operands[1])
+    exchange = "shfl.sync.bfly.b32 %planted{}, {}, 1, 0x1f, 0xffffffff;\n    "
+    if re.match(r"%r\d", base):  # an address in shared memory may have 32 bits
+        return exchange.format(0, base) + statement.with_operand(1, f"[%planted0+{offset}]").text
     return (
         f"mov.b64 {{%planted0, %planted1}}, {base};\n    "
-        "shfl.sync.bfly.b32 %planted2, %planted0, 1, 0x1f, 0xffffffff;\n    "
-        "shfl.sync.bfly.b32 %planted3, %planted1, 1, 0x1f, 0xffffffff;\n    "
-        "mov.b64 %planted_wide0, {%planted2, %planted3};\n    "
+        + exchange.format(2, "%planted0")
+        + exchange.format(3, "%planted1")
+        + "mov.b64 %planted_wide0, {%planted2, %planted3};\n    "
         + statement.with_operand(1, f"[%planted_wide0+{offset}]").text
     )
 

@@ -202,6 +202,13 @@ def others() -> Iterator[Case]:
     yield elementwise("add.rn.f64", "0x3ff0000000000001", kind="f64", bits="b64")
     yield elementwise("neg.s32", "", kind="s32")
     yield elementwise("xor.b32", "0x80008000", kind="f16")
+    narrow = ldmatrix("m8n8.x4@.b16", 4).replace("[%rd16]", "[%r20]")
+    added = "add.s64 %rd16, %rd11, %rd17;"
+    yield Case(
+        name="ldmatrix of an address of 32 bits",
+        ptx=narrow.replace(added, f"{added} cvt.u32.u64 %r20, %rd16;"),
+        image_bytes=1024 + 128 * 4,
+    )
     for qualifiers, registers in (
         ("m8n8.x1@.b16", 1),
         ("m8n8.x2.trans@.b16", 2),
