@@ -5,59 +5,20 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
-FORMATS = {"f32": (8, 23), "f64": (11, 52)}
+from reference.numbers import F32, F64, decode, encode
 
-
-def decode(kind: str, word: int) -> Fraction | str:
-    """Return the value of a word, or "nan", "+inf", "-inf"."""
-    exponent_bits, fraction_bits = FORMATS[kind]
-    fraction = word & ((1 << fraction_bits) - 1)
-    field = word >> fraction_bits & ((1 << exponent_bits) - 1)
-    negative = word >> (exponent_bits + fraction_bits)
-    if field == (1 << exponent_bits) - 1:
-        return "nan" if fraction else "-inf" if negative else "+inf"
-    bias = (1 << (exponent_bits - 1)) - 1
-    significand = fraction + ((1 << fraction_bits) if field else 0)
-    value = Fraction(significand) * Fraction(2) ** (max(field, 1) - bias - fraction_bits)
-    return -value if negative else value
-
-
-def to_integer(value: Fraction, rounding: str) -> int:
-    return {"n": round, "z": math.trunc, "m": math.floor, "p": math.ceil}[rounding[1]](value)
-
-
-def encode(kind: str, value: Fraction, rounding: str) -> int:
-    """Return the word of a value that is not zero, rounded once."""
-    exponent_bits, fraction_bits = FORMATS[kind]
-    sign = 1 << (exponent_bits + fraction_bits)
-    bias = (1 << (exponent_bits - 1)) - 1
-    size = abs(value)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    if Fraction(2) ** exponent > size:
-        exponent -= 1
-    exponent = max(exponent, 1 - bias)
-    unit = Fraction(2) ** (exponent - fraction_bits)
-    steps = abs(to_integer(value / unit, rounding))
-    if steps >> (fraction_bits + 1):
-        steps, exponent = steps >> 1, exponent + 1
-    field = exponent + bias if steps >> fraction_bits else 0
-    word = (field << fraction_bits) + (steps & ((1 << fraction_bits) - 1))
-    infinity = ((1 << exponent_bits) - 1) << fraction_bits
-    if word >= infinity:
-        away = rounding[1] == "n" or rounding[1] == ("m" if value < 0 else "p")
-        word = infinity if away else infinity - 1
-    return word | (sign if value < 0 else 0)
+FORMATS = {"f32": F32, "f64": F64}
 
 
 def exact(kind: str, f: Callable[..., Fraction | None], rounding: str) -> Callable[..., int | None]:
     """Describe arithmetic of finite numbers; None where a zero's or a NaN's rules decide."""
 
     def compute(*words: int) -> int | None:
-        values = [decode(kind, word) for word in words]
-        if any(isinstance(value, str) for value in values):
+        numbers = [decode(word, FORMATS[kind]) for word in words]
+        if any(number.kind != "finite" for number in numbers):
             return None
-        result = f(*values)
-        return encode(kind, result, rounding) if result else None
+        result = f(*(number.value for number in numbers))
+        return encode(result, FORMATS[kind], rounding) if result else None
 
     return compute
 
