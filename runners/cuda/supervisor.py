@@ -190,7 +190,9 @@ class Supervisor:
         self._child: SupervisedChild | None = None
         self._spare: SupervisedChild | None = None
         """Takes the child's place when that dies next: a compiler that dies of a module dies of one
-        of its kernels as well, when each is compiled by itself."""
+        of its kernels as well, when each is compiled by itself. Not after an error of the device:
+        programs that cause one do it again and again, and none takes a spare's place then."""
+        self._crashed = False  # whether the last child died, and the device was sound
         self._facts: DeviceFacts | Failure | None = None
         self._lost: Failure | None = None
         self._closed = False
@@ -281,7 +283,7 @@ class Supervisor:
         deadline = time.monotonic() + self._start_allowance
         try:
             child, self._spare = self._spare or self._begun(), None
-            if self.starts:
+            if self._crashed:
                 self._spare = self._begun()
         except OSError as error:
             return Failure(
@@ -403,7 +405,7 @@ class Supervisor:
             self._start_anew(is_device_sound=False)
 
     def _start_anew(self, *, is_device_sound: bool) -> None:
-        self._child = None
+        self._child, self._crashed = None, is_device_sound
         if self._spare is not None and not is_device_sound:
             # It has passed its self-check before that.
             self._spare.end()

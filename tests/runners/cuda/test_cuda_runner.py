@@ -109,6 +109,8 @@ def test_a_child_is_ready_when_the_next_one_dies_unless_the_device_is_to_blame()
         assert spare is not None
         assert after(MISALIGNED) != spare.process.pid
         assert spare.process.poll() is not None
+        assert runner._supervisor._spare is None
+        after(KILLS)
         spare = runner._supervisor._spare
     assert spare is not None
     assert spare.process.poll() is not None
