@@ -68,7 +68,8 @@ class Run(Options, words="run", runs="run:run_campaign"):
     trust: bool = shared("trust", "With --resume: allow the commands that the campaign names.")
     workers: int | None = shared(
         "workers",
-        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core]",
+        "Number of worker processes (with --fleet: for each GPU).  [default: one for each core, "
+        "and beside GPUs one more for every 8]",
     )
     devices: tuple[int, ...] = shared("devices")
     fleet: str | None = option(
