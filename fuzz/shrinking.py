@@ -106,7 +106,10 @@ _SINGLE: tuple[Reduction, ...] = (
     plainer_accesses,
     stored,
 )
-_COMPILED = 16  # most programs of one module; what follows a success is compiled in vain
+_COMPILED = 2, 16
+"""Programs of the first module, and of one at most: what follows a success is compiled in vain."""
+_COMPILED_OF_WARPGROUPS = 1, 4
+"""The same of warpgroups, which take ptxas 30 to 140 ms each (13.0.88, 2026-11-30)."""
 
 
 def shrink_program(trials: Trials) -> None:
@@ -118,9 +121,11 @@ def shrink_program(trials: Trials) -> None:
     alone: Reduction = partial(isolated, target=trials.target)
     given: Reduction = partial(loaded, target=trials.target)
     code: Reduction = partial(code_alone, target=trials.target)
+    narrow: Reduction = partial(narrower, one_by_one=False)
     plain: Reduction = partial(plainer_products, one_by_one=False)
-    for reduction in (one_warp, unnamed, narrower, fitted, code, alone, given, plain_matrices):
+    for reduction in (narrow, unnamed, one_warp, narrower, fitted, code, alone, given):
         _reduce(trials, reduction)
+    _reduce(trials, plain_matrices)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
         _reduce(trials, partial(drops, size=size))
@@ -143,7 +148,9 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
         offers = _offered(trials.best, reduction, begin)
         # Most are never asked for: they are made and looked at as late as possible.
         allowed = (each for each in offers if trials.allows(each[1].program))
-        begin, size = None, 2
+        begin, (size, most) = None, _COMPILED
+        if trials.best.program.warps > 1:
+            size, most = _COMPILED_OF_WARPGROUPS
         while begin is None and (part := [*islice(allowed, size)]):
             fails = trials.fail([example for _, example in part])
             begin = next(
@@ -154,7 +161,7 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
                 ),
                 None,
             )
-            size = min(2 * size, _COMPILED)
+            size = min(2 * size, most)
 
 
 def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[int, Example]]:

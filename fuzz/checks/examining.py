@@ -66,12 +66,11 @@ from strategies.features import main_form
 
 _RATE_FAILURES = 10  # after which a rate is known: to a third (one standard deviation, Poisson)
 _RATE_EXECUTIONS, _RATE_SECONDS = 10_000, 5.0  # after which it is told as it is by then
-_COPIES_IN_FLIGHT = 64
-"""Copies of an image of a warpgroup that a launch makes wrong or not: of four programs whose
-registers are overwritten while a multiplication reads them, the least was wrong in a third of its
-copies (H200, 2026-11-29)."""
-_COPIES_OF_THE_RARE = 512
-"""The same where few of those are wrong: of another program one in 64 (H200, 2026-11-29)."""
+_COPIES_IN_FLIGHT = 64, 512
+"""Copies of an image of a warpgroup that a launch makes wrong or not, and where few of these are:
+of four programs whose registers are overwritten while a multiplication reads them, the least was
+wrong in a third of its copies, of another one in 64 (H200, 2026-11-29); one that stores registers
+which nothing wrote was in none of 64, and in 184 of 256 (2026-11-30)."""
 _FEW_IN_FLIGHT = 8  # copies where every one of the replays was wrong in the same way
 CODE_SECONDS = 15.0  # for scalar code that crashes a compiler: a run of one takes 0.1 s
 ON_A_GPU = "on a GPU"
@@ -387,14 +386,18 @@ class Examiner:
     ) -> tuple[Kind | None, Subject, Sequence[Attempt]]:
         """Run a finding again; return what it is now called, what ran, and the runs."""
         stored, attempts = entry.finding.kind, self._repeated(subject, entry.finding.kind)
-        in_flight = subject.program.warps > 1 and conclusion(attempts) in (None, Kind.FLAKY)
-        if in_flight or (self._parties is None and not any(one.failed for one in attempts)):
+        more: tuple[Subject, ...] = ()
+        if subject.program.warps > 1 and conclusion(attempts) in (None, Kind.FLAKY):
+            more = tuple(_in_copies(subject, copies) for copies in _COPIES_IN_FLIGHT)
+        elif self._parties is None and not any(one.failed for one in attempts):
             # What fails only in some places of the device, or of a block, needs warps in many.
-            many = _in_copies(subject, _COPIES_IN_FLIGHT)
-            wide = many if in_flight else replace(subject, copies=COPIES)
+            more = (replace(subject, copies=COPIES),)
+        for wide in more:
             in_many = self._repeated(wide, stored)
             if any(one.failed for one in in_many):
                 subject, attempts = wide, in_many
+            if _concluded(attempts, subject, stored) not in (None, Kind.FLAKY):
+                break
         kind = _concluded(attempts, subject, stored)
         if kind is None and (self._parties is None or stored is Kind.FLAKY):
             kind = Kind.FLAKY
@@ -501,7 +504,7 @@ class Examiner:
         if culprit and (told := self._named(made, culprit)).bucket in job.replayed:
             return told, ShrinkStatus.RAW
         begin = self._bare(kind, subject, culprit)
-        more = (_COPIES_IN_FLIGHT, _COPIES_OF_THE_RARE) if begin.program.warps > 1 else ()
+        more = _COPIES_IN_FLIGHT if begin.program.warps > 1 else ()
         for copies in (begin.copies, *(many for many in more if many > begin.copies)):
             begin, left = _in_copies(begin, copies), max(0.0, end - time.monotonic())
             shrunk = shrink(begin, self._verdicts(), wanted=kind, seconds=left)

@@ -22,15 +22,17 @@ from strategies.simplification.examples import Example, Site, Steps, edited, vis
 _LEAST = 8  # columns
 
 
-def narrower(example: Example) -> Iterator[Example]:
+def narrower(example: Example, *, one_by_one: bool = True) -> Iterator[Example]:
     """Iterate over examples whose products of a warpgroup have fewer columns, the fewest first.
 
-    All that share a D become narrower together, and so do the steps that load, set and store it.
+    All of them become narrower together, or those that share a D as well, and so do the steps that
+    load, set and store it.
     """
     steps = [step for _, step in visit(example.program.steps)]
     shapes = {one.d: one.form.shape for one in steps if isinstance(one, AsyncProduct)}
-    ways = [dict.fromkeys(shapes, _LEAST)] if len(shapes) > 1 else []
-    ways += [{name: n} for name, one in shapes.items() for n in (_LEAST, one.n // 16 * 8)]
+    ways = [dict.fromkeys(shapes, _LEAST)] if shapes else []
+    if one_by_one:
+        ways += [{name: n} for name, one in shapes.items() for n in (_LEAST, one.n // 16 * 8)]
     for way in ways:
         if all(0 < columns <= shapes[name].n for name, columns in way.items()):
             # Some types have no such form, some code reads more of D.
