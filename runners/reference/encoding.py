@@ -211,7 +211,7 @@ class _Writer(ProductWriter):
                 Branch: self._branch, Loop: self._loop, Barrier: lambda step: None,
                 Copy: self._copy, PlainAccess: self._plain_access, Scalar: self._scalar,
                 Elementwise: self._elementwise, LaneCode: self._lane_code, Op: self._op,
-                AsyncProduct: self.multiply_async, WarpgroupSync: lambda step: None,
+                AsyncProduct: self._async, WarpgroupSync: lambda step: None,
                 OneWarp: self._one_warp,
             }  # fmt: skip
             if type(step) not in writers:
@@ -257,6 +257,14 @@ class _Writer(ProductWriter):
             end = jump
         self._words[end] = len(self._words)
         self._last_move = None  # what follows is executed without it, too
+
+    def _async(self, step: AsyncProduct) -> None:
+        if isinstance(step.scale_d, int):
+            self.multiply_async(step)
+            return
+        self._load_all()
+        then, otherwise = ((step.changed(scale_d=one),) for one in (1, 0))
+        self._branch(Branch(condition=step.scale_d, then=then, otherwise=otherwise))
 
     def _loop(self, step: Loop) -> None:
         if step.counts:

@@ -114,8 +114,6 @@ class ProductWriter(MemoryWriter):
     def multiply_async(self, step: AsyncProduct) -> None:
         """Write a product of a warpgroup, some columns at a time."""
         form, used = step.form, {use.field: use for use in step.uses}
-        if isinstance(step.scale_d, Word):
-            self._load_all()
         a = self._multiplicand(step, "a", self._matrix_of(form, used["a"]) if step.a else None)
         b = self._multiplicand(step, "b", None)
         if form.has_metadata:
@@ -132,11 +130,7 @@ class ProductWriter(MemoryWriter):
             columns = next(one for one in _COLUMNS if first + one <= n)
             own = d[:, first * element : (first + columns) * element].ravel()
             place, written = self._take(len(own)), own
-            if isinstance(step.scale_d, Word):
-                before = self._before(step.scale_d, own)
-            else:
-                before = nothing or self._whole(own)
-            starts = [a, b + first * line, before, place]
+            starts = [a, b + first * line, nothing or self._whole(own), place]
             if step.selector is None:
                 self._product(form, form.shape._replace(n=columns), starts)
             else:
@@ -158,18 +152,6 @@ class ProductWriter(MemoryWriter):
         words = place, negated, len(addresses) // 4, signs, 0
         self.add(Code.ELEMENTWISE, OPERATIONS[Operation.XOR], 32, 0, *words)
         return negated
-
-    def _before(self, scale: Word, addresses: Addresses) -> int:
-        """Return where bytes lie if a word is not zero; else zeros do."""
-        place, (word, mask) = self._take(len(addresses)), self.uniform(scale)
-        end = self.add(Code.BRANCH, word, mask, 0) + 2
-        self._transfer(addresses, place + np.arange(len(addresses)))
-        jump = self.add(Code.JUMP, 0)
-        self._words[end] = len(self._words)
-        self.add(Code.FILL, place, len(addresses) // 4, 0, 0)
-        self._words[jump] = len(self._words)
-        self._last_move = None
-        return place
 
     def _scaled(
         self, step: Op[Any], uses: Mapping[str, Use], shape: Shape, places_: list[int], rows: slice
