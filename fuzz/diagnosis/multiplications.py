@@ -18,9 +18,18 @@ from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, name_of_form, 
 from oracle.execution.tracing import Trace
 from oracle.isa.forms import Form
 from oracle.program.lane_code import ZERO, Assign, LaneCode
-from oracle.program.operands import Buffer, Place, Register, text_of
+from oracle.program.operands import Buffer, Place, Register, Word, text_of
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, OneWarp, Step, is_lane_code, plain_load, plain_store
+from oracle.program.steps import (
+    Barrier,
+    Branch,
+    Loop,
+    OneWarp,
+    Step,
+    is_lane_code,
+    plain_load,
+    plain_store,
+)
 from oracle.program.warpgroup import MAX_PENDING, THREADS, WAYS, AsyncProduct, WarpgroupSync
 from runners.protocol import Images
 from strategies.simplification.examples import Edits, Site, edited, visit
@@ -48,6 +57,9 @@ value compilers wrote one alone (ptxas 12.4 to 13.1, 2026-11-29)."""
 REPEATED = "more than once with the same operands"
 """Where it is right with a fence and a wait for nothing behind each such: compilers did one of
 several that nothing stands between (ptxas 12.0 to 13.5, 2026-11-29)."""
+PREDICATED = "with a predicate for scale-d"
+"""Where nothing of these cures it, and it is right with constants, in branches or in the turns of
+loops one after the other."""
 BEHIND_CODE = "behind scalar code"
 _WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one cures
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
@@ -158,6 +170,18 @@ class _Trials:
             edits[site] = (Barrier(), step, store, Barrier(), replace(store, loads=True))
         return self.without(edits, more=buffers)
 
+    def constant(self) -> Program:
+        """Return the program with constants for each scale-d."""
+        edits = dict[Site, tuple[Step, ...]]()
+        for site, one in self.products.items():
+            if isinstance(one.scale_d, Word):
+                then, otherwise = ((replace(one, scale_d=number),) for number in (1, 0))
+                edits[site] = (Branch(condition=one.scale_d, then=then, otherwise=otherwise),)
+        program = self.without(edits)
+        loops = [(site, one) for site, one in visit(program.steps) if isinstance(one, Loop)]
+        unrolled = {site: one.unrolled for site, one in loops if one.counts}
+        return replace(program, steps=edited(program.steps, unrolled))
+
     def alive(self) -> Program:
         """Return the program with multiplications that all add their D, and each D stored."""
         edits: Edits = {site: (replace(one, scale_d=1),) for site, one in self.products.items()}
@@ -231,6 +255,7 @@ def wrong_multiplication(
         (SAME_OF_A, trials.apart()),
         (GIVEN_D, trials.given()),
         (REPEATED, trials.without(trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED))),
+        (PREDICATED, trials.constant()),
         (BEHIND_CODE, trials.without(every, [*trials.code.values()])),
     ]
     ways = [(name, one) for name, one in ways if one != program]
@@ -243,7 +268,7 @@ def wrong_multiplication(
         found = [name for name in found if name not in _WAITED_FOR]
     elif unwaited_right:
         # What waits for nothing takes time as well, and ends what compilers remember of values.
-        found.sort(key=(*_WAITED_FOR, BEHIND_CODE).__contains__)
+        found.sort(key=(*_WAITED_FOR, PREDICATED, BEHIND_CODE).__contains__)
     if found:
         condition = found[0]
         which = _which(trials, every) if condition in _WAITED_FOR else ""

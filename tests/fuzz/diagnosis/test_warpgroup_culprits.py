@@ -19,7 +19,7 @@ from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
 from oracle.program.lane_code import Assign, LaneCode
-from oracle.program.operands import Buffer, Place
+from oracle.program.operands import Buffer, Place, Turn, Word
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
     Barrier,
@@ -115,6 +115,11 @@ ALONE = program(
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
 GIVEN = program(FENCE, product(), COMMIT, WAIT, code("d", "x", "xor.b32", 257))
 REPEATED = program(FENCE, product(), product(), COMMIT)
+ASKED = Turn(asks="ne", number=0), Word(place=Place(buffer="g"), mask=1)
+TURNING, READING = (
+    program(Loop(count=2, body=(FENCE, replace(product(), scale_d=asked), COMMIT)))
+    for asked in ASKED
+)
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 
@@ -190,6 +195,11 @@ def multiplies_once(steps: list[Step]) -> bool:
     return any(one == two and isinstance(one, AsyncProduct) for one, two in pairwise(steps))
 
 
+def takes_another_predicate(steps: list[Step]) -> bool:
+    """Wrong where scale-d is a predicate."""
+    return any(isinstance(one, AsyncProduct) and one.scale_d in ASKED for one in steps)
+
+
 def loses_what_was_made(steps: list[Step]) -> bool:
     """Wrong where code reads what code has made, in programs of one warp as well."""
     made = [one for one in steps if is_lane_code(one)]
@@ -255,6 +265,8 @@ class Defective:
     (takes_a_for_unchanged_without_a_commit, QUEUED, "wgmma.mma_async/with a in registers of which "
      "the same is computed before and behind it"),
     (multiplies_once, REPEATED, "wgmma.mma_async/more than once with the same operands"),
+    (takes_another_predicate, TURNING, "wgmma.mma_async/with a predicate for scale-d"),
+    (takes_another_predicate, READING, "wgmma.mma_async/with a predicate for scale-d"),
     (loses_what_was_made, ALONE, "loading registers/beside other steps only"),
     (loses_what_is_not_stored, TWINS, "wgmma.mma_async/behind scalar code"),
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
