@@ -34,7 +34,7 @@ from runners.emission import emit
 from runners.reference.encoding import encode
 from strategies.contents import Recipe, ValueClass
 from strategies.contents.device import device_contents
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 SHORT = 0.1
 """Seconds of each measurement of a breakdown."""
@@ -156,8 +156,7 @@ def by_form(session: Session, memory: int) -> dict[str, Any]:
         if opcode not in known:
             found[opcode] = "not known"
             continue
-        steps = single_instruction(product_of(form_of(opcode)))
-        made = Program(buffers=buffers_of(steps), steps=steps)
+        made = single_program(product_of(form_of(opcode)))
         images = min(1 << 16, memory // made.image_bytes)
         try:
             one = Measured(session, made, images, (int(before), int(after)))

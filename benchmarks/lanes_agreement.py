@@ -33,7 +33,7 @@ from oracle.program.steps import Op
 from runners.compilers import find_assembler
 from runners.emission import emit_all
 from runners.protocol import Failure
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 MODULE = Module.named("sm_90", "8.7")
 KINDS = ("any bits", "near one", "wide", "cancelling")
@@ -94,8 +94,7 @@ def operands(form: Form, kind: str, count: int, seed: int) -> dict[str, Words]:
 def program_of(form: Form, selector: int | None) -> Program:
     """Return loads of all operands, the instruction, and the store of D."""
     constants = {} if selector is None else {"selector": selector}
-    steps = single_instruction(Op.of(form, **{name: name for name in form.vectors}, **constants))
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(Op.of(form, **{name: name for name in form.vectors}, **constants))
 
 
 def images_of(program: Program, words: dict[str, Words]) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -44,7 +44,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.draws import draw
 from strategies.features import Focus
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 from strategies.programs import programs
 
 BATCH_BYTES = 32 << 20
@@ -66,8 +66,7 @@ def forms(target: str) -> dict[str, Program]:
     for form in FORMS:
         unknown = form.is_product and form.a_type.is_float and form.satfinite
         if form.is_product and not unknown and model.judges(form):
-            steps = single_instruction(product_of(form))
-            found[form.opcode] = Program(buffers=buffers_of(steps), steps=steps)
+            found[form.opcode] = single_program(product_of(form))
     return found
 
 

@@ -53,7 +53,7 @@ from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import derived_seed
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 from strategies.programs.warpgroups import plain_multiplication
 
 Array = NDArray[Any]
@@ -82,8 +82,7 @@ class ProbedDevice:
             if form.warps > 1:
                 program = plain_multiplication(form)
             else:
-                steps = single_instruction(product_of(form))
-                program = Program(buffers=buffers_of(steps), steps=steps)
+                program = single_program(product_of(form))
             self._programs[form.opcode] = f"unit_{number}", program
         compiled = runner.compile(emit_all(dict(self._programs.values()), module=module))
         if isinstance(compiled, Failure):

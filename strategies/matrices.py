@@ -225,6 +225,12 @@ def single_instruction(step: Step) -> tuple[Any, ...]:
     return (*loads, step, *stores)
 
 
+def single_program(step: Step) -> Program:
+    """Return the program of these loads, a step and the store, on buffers of their extents."""
+    steps = single_instruction(step)
+    return Program(buffers=buffers_of(steps), steps=steps)
+
+
 def buffers_of(
     steps: Iterable[Step], size: Callable[[Any], int] = lambda step: span_of(step).end
 ) -> tuple[Buffer, ...]:

@@ -17,12 +17,11 @@ from runners.compilers import FoundCompiler, select
 from runners.emission import emit, emit_all
 from runners.ptx_text import kernel_texts, ptx_digests, with_kernel_of, without_kernel
 from runners.toolchains import RELEASES, ToolOrigin
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 
 def program_of(opcode: str) -> Program:
-    steps = single_instruction(product_of(form_of(opcode)))
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(product_of(form_of(opcode)))
 
 
 PROGRAMS = [

@@ -43,7 +43,7 @@ from runners.kernels import Kernel
 from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.warps import Site
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 SM_WITH_NARROW_ROWS = "sm_100a"
 GROUP_FORMS = (
@@ -257,8 +257,7 @@ def lane_programs() -> Iterator[Case]:
         step = product_of(form)
         if form.is_scaled:
             step = step.changed(selector=selectors_of(form)[-1])
-        steps = single_instruction(step)
-        program = Program(buffers=buffers_of(steps), steps=steps)
+        program = single_program(step)
         module = emit(program, module=Module.named("sm_120a", "9.1"))
         yield Case(name=form.opcode, ptx=module.ptx, lanes=program, target="sm_120a")
 
@@ -312,8 +311,7 @@ def sparse_products() -> Iterator[Case]:
     ordered = [one for one in INSTRUCTIONS["mma.sp::ordered_metadata"].forms if not one.kind]
     for index, forms in enumerate(zip(plain, ordered, strict=True)):
         form = forms[index % 2]
-        steps = single_instruction(product_of(form).changed(selector=selectors_of(form)[-1]))
-        program = Program(buffers=buffers_of(steps), steps=steps)
+        program = single_program(product_of(form).changed(selector=selectors_of(form)[-1]))
         ptx = emit(program, module=Module.named("sm_90", "8.7")).ptx
         yield Case(name=form.opcode, ptx=ptx, lanes=program)
         last = form.words("d") - 1

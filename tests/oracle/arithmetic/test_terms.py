@@ -17,10 +17,9 @@ from oracle.isa.lookup import (
     selectors_of,
 )
 from oracle.layouts import unpack
-from oracle.program.program import Program
 from oracle.program.steps import multiplies, product_of
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 DOCUMENTED = [form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)]
@@ -37,8 +36,7 @@ def elements(form: Form, target: str):
     step = product_of(form)
     if known := selectors_of(form):
         step = step.changed(selector=known[-1])
-    steps = single_instruction(step)
-    program = Program(buffers=buffers_of(steps), steps=steps)
+    program = single_program(step)
     for number, image in enumerate(expand(Recipe(classes=CLASSES, seed=7), program, 2)):
         traced = trace(program, image, target=target)
         (event,) = [one for one in traced.events if multiplies(one.step)]

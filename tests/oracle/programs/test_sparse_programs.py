@@ -19,7 +19,7 @@ from oracle.program.operations import set_registers
 from oracle.program.program import Program
 from oracle.program.steps import Op, Step, plain_load, plain_store, product_of
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_program
 
 PLAIN = INSTRUCTIONS["mma.sp"].forms
 ORDERED = [one for one in INSTRUCTIONS["mma.sp::ordered_metadata"].forms if not one.texts["kind"]]
@@ -27,8 +27,7 @@ SOME = [*PLAIN[::5], *ORDERED[1::6]]
 
 
 def single(form: Form, **changes: Any) -> Program:
-    steps = single_instruction(product_of(form).changed(**changes))
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(product_of(form).changed(**changes))
 
 
 def with_constant(form: Form, constant: int) -> Program:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from outcomes import left_and_expected
 
 from corpus.programs import decode_program, encode_program
 from fuzz.findings.verdicts import judge
 from oracle.bounds.permission import allowed_bytes, contradicting, permitted
 from oracle.errors import UsageError
-from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.program.lane_code import (
@@ -30,9 +30,8 @@ from oracle.program.lane_code import (
 from oracle.program.lane_runs import lane_results, run_lanes
 from oracle.program.program import Program, walk
 from oracle.program.steps import Op
-from runners.emission import emit
 from runners.front_ends.protocol import check_named
-from runners.protocol import Compiled, Ran, Runner
+from runners.protocol import Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import Dimension, Feature, Focus, Has, features_of
@@ -74,13 +73,9 @@ def test_drawn_code_comes_out_as_the_oracle_says(unoptimized_runner: Runner, key
     images = np.random.default_rng(key).integers(0, 256, (4, program.image_bytes), np.uint8)
     # Small numbers decide counts and shifts, the others everything else.
     images.view("<u4")[:, ::3] %= 40
-    code = unoptimized_runner.compile(emit(program, module=MODULE))
-    assert isinstance(code, Compiled), code
-    ran = unoptimized_runner.run(code, images)
-    assert isinstance(ran, Ran), ran
-    expected = execute(program, images, target=code.architecture).images
-    assert np.array_equal(ran.images, expected)
-    assert allowed_bytes(permitted(program, images), ran.images).all()
+    left, expected = left_and_expected(unoptimized_runner, program, images)
+    assert np.array_equal(left, expected)
+    assert allowed_bytes(permitted(program, images), left).all()
     assert decode_program(encode_program(program), "here") == program
     with pytest.raises(UsageError, match="without --front-end"):
         check_named([program])
@@ -94,12 +89,9 @@ def test_code_around_instructions_comes_out_as_the_oracle_says(feature: Feature)
         program = draw_one(strategy, key)
         reached += feature in features_of(program)
         images = np.random.default_rng(key).integers(0, 256, (4, program.image_bytes), np.uint8)
-        code = (runner := SimulatedRunner()).compile(emit(program, module=MODULE))
-        assert isinstance(code, Compiled), code
-        ran = runner.run(code, images)
-        assert isinstance(ran, Ran), ran
-        assert np.array_equal(ran.images, execute(program, images).images)
-        assert allowed_bytes(permitted(program, images), ran.images).all()
+        left, expected = left_and_expected(SimulatedRunner(), program, images)
+        assert np.array_equal(left, expected)
+        assert allowed_bytes(permitted(program, images), left).all()
         assert decode_program(encode_program(program), "here") == program
     assert reached >= 4
 
@@ -226,14 +218,9 @@ def test_what_lanes_take_of_an_open_nan_contradicts_nothing() -> None:
     )
     program = alone(code_of(*code), np.full((32, 1), 0xFE01_7E01, np.uint32))
     images = program.image[None]
-    runner = SimulatedRunner()
-    compiled = runner.compile(emit(program.program, module=MODULE))
-    assert isinstance(compiled, Compiled)
-    ran = runner.run(compiled, images)
-    assert isinstance(ran, Ran)
-    expected = execute(program.program, images).images
-    assert not np.array_equal(ran.images, expected)
-    for other in (ran.images, expected):
+    left, expected = left_and_expected(SimulatedRunner(), program.program, images)
+    assert not np.array_equal(left, expected)
+    for other in (left, expected):
         wrong = contradicting(program.program, images, other, target="sm_90", expected=expected)
         assert not len(wrong)
         assert judge(program.program, images, other, target="sm_90") == (None,)

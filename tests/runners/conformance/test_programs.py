@@ -7,15 +7,13 @@ import program_draws
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from outcomes import left_and_expected
 
-from oracle.execution.execution import execute
 from oracle.isa.forms import Form
-from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import Barrier, Copy, accesses_matrix, is_lane_code
-from runners.emission import emit
-from runners.protocol import Compiled, Ran, Runner
+from runners.protocol import Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.features import SHARED_ROW_BYTES
 
@@ -35,13 +33,9 @@ _SETTINGS = settings(
 def _check(runner: Runner, program: Program, seed: int, target: str, version: str) -> None:
     # More images than a block has warps where shared memory is short.
     images = program_draws.images(program, seed, 9)
-    compiled = runner.compile(emit(program, module=Module.named(target, version)))
-    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
-    ran = runner.run(compiled, images)
-    assert isinstance(ran, Ran), f"{ran} {ran.detail}"
-    expected = execute(program, images, target=compiled.architecture).images
-    wrong = np.argwhere(ran.images != expected)
-    assert wrong.size == 0, f"wrong bytes, the first at (image, byte) {wrong[0]}: {ran.sms}"
+    left, expected = left_and_expected(runner, program, images, target, version)
+    wrong = np.argwhere(left != expected)
+    assert wrong.size == 0, f"wrong bytes, the first at (image, byte) {wrong[0]}"
 
 
 def _removed(form: Form) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import kernels_that_fail as fragile
 import numpy as np
 import pytest
+from outcomes import compiled_of, ran_of
 from runners_under_test import make_runner
 from single_multiplies import VARIANTS, Access, contents
 
@@ -14,50 +15,39 @@ from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.isolation import isolate
 from runners.kernels import Kernel, KernelModule, Launch
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Compiled, Failure, Images, Runner, Trouble
 
 pytestmark = pytest.mark.stand_in
 
 
-def _compiled(runner: Runner, module: KernelModule) -> Compiled:
-    compiled = runner.compile(module)
-    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
-    return compiled
-
-
-def _ran(outcome: Ran | Failure) -> Ran:
-    assert isinstance(outcome, Ran), f"{outcome} {outcome.detail}"
-    return outcome
-
-
 def _multiply(runner: Runner, count: int) -> tuple[Compiled, Images]:
     program, images = contents(VARIANTS[0], Access(), count, seed=1)
-    return _compiled(runner, emit(program, module=Module.named("sm_75", "7.0"))), images
+    return compiled_of(runner, emit(program, module=Module.named("sm_75", "7.0"))), images
 
 
 def test_the_same_batch_gives_the_same_images_every_time(runner: Runner) -> None:
     compiled, images = _multiply(runner, 100)
-    first = _ran(runner.run(compiled, images))
+    first = ran_of(runner.run(compiled, images))
     for _ in range(3):
-        assert np.array_equal(_ran(runner.run(compiled, images)).images, first.images)
+        assert np.array_equal(ran_of(runner.run(compiled, images)).images, first.images)
 
 
 def test_an_image_gives_the_same_in_any_company(runner: Runner) -> None:
     compiled, images = _multiply(runner, 50)
-    together = _ran(runner.run(compiled, images)).images
+    together = ran_of(runner.run(compiled, images)).images
     order = np.random.default_rng(2).permutation(50)
-    assert np.array_equal(_ran(runner.run(compiled, images[order])).images, together[order])
+    assert np.array_equal(ran_of(runner.run(compiled, images[order])).images, together[order])
     for part in (slice(0, 1), slice(13, 14), slice(7, 40)):
-        assert np.array_equal(_ran(runner.run(compiled, images[part])).images, together[part])
+        assert np.array_equal(ran_of(runner.run(compiled, images[part])).images, together[part])
 
 
 def test_batches_on_their_way_come_back_each_with_its_own_images(runner: Runner) -> None:
     compiled, images = _multiply(runner, 60)
-    together = _ran(runner.run(compiled, images)).images
+    together = ran_of(runner.run(compiled, images)).images
     parts = [slice(0, 20), slice(20, 21), slice(21, 60)]
     pending = [runner.submit(compiled, images[part]) for part in parts]
     for part, batch in reversed(list(zip(parts, pending, strict=True))):
-        outcome = _ran(batch.collect())
+        outcome = ran_of(batch.collect())
         assert np.array_equal(outcome.images, together[part])
         assert batch.collect() is outcome
 
@@ -65,7 +55,7 @@ def test_batches_on_their_way_come_back_each_with_its_own_images(runner: Runner)
 def test_what_goes_in_is_left_alone_and_what_comes_out_is_read_only(runner: Runner) -> None:
     compiled, images = _multiply(runner, 4)
     before = images.copy()
-    ran = _ran(runner.run(compiled, images))
+    ran = ran_of(runner.run(compiled, images))
     assert np.array_equal(images, before)
     assert not ran.images.flags.writeable
     assert not np.shares_memory(ran.images, images)
@@ -73,16 +63,16 @@ def test_what_goes_in_is_left_alone_and_what_comes_out_is_read_only(runner: Runn
 
 def test_an_earlier_result_outlives_later_batches(runner: Runner) -> None:
     compiled, images = _multiply(runner, 8)
-    first = _ran(runner.run(compiled, images))
+    first = ran_of(runner.run(compiled, images))
     kept = first.images.copy()
     for _ in range(5):
-        _ran(runner.run(compiled, images[::-1]))
+        ran_of(runner.run(compiled, images[::-1]))
     assert np.array_equal(first.images, kept)
 
 
 def test_every_image_names_the_multiprocessor_that_ran_it(runner: Runner) -> None:
     compiled, images = _multiply(runner, 500)
-    sms = _ran(runner.run(compiled, images)).sms
+    sms = ran_of(runner.run(compiled, images)).sms
     assert sms.shape == (500,)
     assert sms.dtype == np.uint32
     assert sms.max() < 1024
@@ -91,7 +81,7 @@ def test_every_image_names_the_multiprocessor_that_ran_it(runner: Runner) -> Non
 
 def test_a_batch_of_no_images_has_no_images(runner: Runner) -> None:
     compiled, images = _multiply(runner, 2)
-    assert _ran(runner.run(compiled, images[:0])).images.shape == (0, images.shape[1])
+    assert ran_of(runner.run(compiled, images[:0])).images.shape == (0, images.shape[1])
 
 
 def test_images_that_do_not_fit_are_refused_before_anything_runs(runner: Runner) -> None:
@@ -138,7 +128,7 @@ def test_a_target_that_it_cannot_run_is_said_to_be_so(runner: Runner) -> None:
 def test_an_image_that_brings_the_device_down_costs_its_batch_and_no_other(
     runner: Runner, monkeypatch: pytest.MonkeyPatch, word: int, trouble: Trouble
 ) -> None:
-    compiled = _compiled(runner, fragile.FRAGILE)
+    compiled = compiled_of(runner, fragile.FRAGILE)
     good, bad = fragile.images(20), fragile.images(20, image_7=word)
     pending = []
     for batch in (good, bad, good):
@@ -149,11 +139,11 @@ def test_an_image_that_brings_the_device_down_costs_its_batch_and_no_other(
     assert isinstance(outcomes[1], Failure)
     assert outcomes[1].trouble is trouble
     for outcome in (outcomes[0], outcomes[2]):
-        assert np.array_equal(_ran(outcome).images, fragile.expected(good))
+        assert np.array_equal(ran_of(outcome).images, fragile.expected(good))
 
 
 def test_isolation_finds_the_images_that_bring_the_device_down(runner: Runner) -> None:
-    compiled = _compiled(runner, fragile.FRAGILE)
+    compiled = compiled_of(runner, fragile.FRAGILE)
     images = fragile.images(6, image_1=fragile.MISALIGNED, image_4=fragile.MISALIGNED)
     found = isolate(runner, compiled, images)
     assert [culprit.index for culprit in found.culprits] == [1, 4]
@@ -175,18 +165,18 @@ def test_kernels_of_one_module_are_told_apart_by_name(runner: Runner) -> None:
             Kernel(entry="other", image_bytes=fragile.IMAGE_BYTES),
         ),
     )
-    compiled = _compiled(runner, module)
+    compiled = compiled_of(runner, module)
     images = fragile.images(3)
     once = fragile.expected(images)
-    assert np.array_equal(_ran(runner.run(compiled, images, entry="fragile")).images, once)
-    twice = _ran(runner.run(compiled, images, entry="other")).images
+    assert np.array_equal(ran_of(runner.run(compiled, images, entry="fragile")).images, once)
+    twice = ran_of(runner.run(compiled, images, entry="other")).images
     assert np.array_equal(twice, fragile.expected(once))
 
 
 @pytest.mark.parametrize("name", ["simulated", "cuda over a stand-in driver"])
 def test_a_closed_runner_says_so(name: str) -> None:
     with make_runner(name) as runner:
-        compiled = _compiled(runner, fragile.FRAGILE)
+        compiled = compiled_of(runner, fragile.FRAGILE)
     with pytest.raises(UsageError, match="closed"):
         runner.compile(fragile.FRAGILE)
     with pytest.raises(UsageError, match="closed"):
@@ -251,6 +241,6 @@ def test_every_image_has_a_grid_of_its_own(runner: Runner, count: int) -> None:
     given = expected[:, IN // 4 : IN // 4 + size].reshape(count, BLOCKS, THREADS)
     turned = given[:, :, ::-1].reshape(count, size) + np.uint32(7)
     expected[:, OUT // 4 : OUT // 4 + size] = turned
-    ran = _ran(runner.run(_compiled(runner, MODULE), before.copy()))
+    ran = ran_of(runner.run(compiled_of(runner, MODULE), before.copy()))
     assert np.array_equal(ran.images, expected.view(np.uint8))
     assert (ran.sms == 0xFFFFFFFF).all()

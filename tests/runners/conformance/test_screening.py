@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from outcomes import compiled_of
 from single_multiplies import VARIANTS, Access, contents
 
 from oracle.errors import UsageError
@@ -16,9 +17,9 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form
 from oracle.program.program import Program
 from runners.emission import emit, emit_screening
-from runners.kernels import KernelModule, ScreeningKernel
+from runners.kernels import ScreeningKernel
 from runners.ledger import RECORDS
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Failure, Trouble
 from runners.screening import References, Screened, Screener
 from runners.simulated import device
 from runners.simulated_runner import SimulatedRunner
@@ -36,12 +37,6 @@ def _references(form=_HALF, access: Access | None = None) -> tuple[Program, Refe
     return program, References(images=images, expected=execute(program, images).images)
 
 
-def _compiled(runner: Screener, module: KernelModule) -> Compiled:
-    compiled = runner.compile(module)
-    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
-    return compiled
-
-
 def _screened(outcome: Screened | Failure) -> Screened:
     assert isinstance(outcome, Screened), f"{outcome} {outcome.detail}"
     return outcome
@@ -52,7 +47,7 @@ def test_every_multiprocessor_runs_as_many_images_as_it_is_told_and_none_differs
     runner: Screener, form, scratch: str
 ) -> None:
     program, references = _references(form)
-    compiled = _compiled(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, emit_screening({"screen": program}))
     kernel = compiled.module.kernel()
     assert isinstance(kernel, ScreeningKernel)
     assert kernel.scratch == scratch
@@ -70,7 +65,7 @@ def test_one_other_byte_is_seen_wherever_it_is_on_every_multiprocessor(
     runner: Screener, form
 ) -> None:
     program, right = _references(form)
-    compiled = _compiled(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, emit_screening({"screen": program}))
     size = program.image_bytes
     for place in (255, size - 1):
         expected = right.expected.copy()
@@ -91,7 +86,7 @@ def test_one_other_byte_is_seen_wherever_it_is_on_every_multiprocessor(
 
 def test_the_same_references_are_given_once_and_new_ones_are_told_apart(runner: Screener) -> None:
     program, right = _references()
-    compiled = _compiled(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, emit_screening({"screen": program}))
     wrong = References(images=right.images, expected=right.images)
     pending = [
         runner.screen(compiled, references, limit=COUNT)
@@ -103,8 +98,8 @@ def test_the_same_references_are_given_once_and_new_ones_are_told_apart(runner: 
 
 def test_kernels_are_not_mistaken_for_each_other(runner: Screener) -> None:
     program, references = _references()
-    once = _compiled(runner, emit(program, entry="once"))
-    screening = _compiled(runner, emit_screening({"screen": program}))
+    once = compiled_of(runner, emit(program, entry="once"))
+    screening = compiled_of(runner, emit_screening({"screen": program}))
     with pytest.raises(UsageError, match="emit_screening"):
         runner.screen(once, references, limit=1)
     with pytest.raises(UsageError, match="call screen"):
@@ -131,7 +126,7 @@ def test_programs_in_shared_memory_give_what_they_give_in_global_memory(
     runner: Screener, form, space: str
 ) -> None:
     program, references = _references(form, Access(space=space))
-    compiled = _compiled(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, emit_screening({"screen": program}))
     outcome = _screened(runner.screen(compiled, references, limit=COUNT).collect())
     assert not outcome.ledger.wrong.any()
 
@@ -148,13 +143,13 @@ def test_a_simulated_launch_of_many_images_is_called_a_hang_by_its_size_and_not_
     )
     monkeypatch.setattr(device, "time", clock)
     with SimulatedRunner() as runner:
-        ran = _screened(runner.screen(_compiled(runner, module), references, limit=50).collect())
+        ran = _screened(runner.screen(compiled_of(runner, module), references, limit=50).collect())
         assert not ran.ledger.wrong.any()
         # One that does not end is stopped all the same.
         label = re.search(r"(?m)^(\w+):$", module.ptx)
         assert label is not None
         endless = module.ptx[: label.end()] + f"\n    bra {label[1]};" + module.ptx[label.end() :]
-        compiled = _compiled(runner, replace(module, ptx=endless))
+        compiled = compiled_of(runner, replace(module, ptx=endless))
         failure = runner.screen(compiled, references, limit=50).collect()
     assert isinstance(failure, Failure)
     assert failure.trouble is Trouble.HANG

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
+from outcomes import compiled_of, ran_of
 
 from oracle.bounds.permission import allowed_bytes, permitted
 from oracle.execution.execution import execute
@@ -18,11 +19,10 @@ from oracle.isa.targets import Module
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.emission import emit_all
-from runners.protocol import Compiled, Ran
 from runners.simulated.syntax import TrapKind
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 TARGET = "sm_120a"
 SPARSE = [form for form in FORMS if form.has_metadata and not form.kind]
@@ -53,8 +53,7 @@ def programs(form: Form) -> dict[str, Program]:
             # Every second time in registers, as kernels of CUTLASS have them.
             in_registers = form.is_scaled and selector % 2 == 1
             step = step.changed(selector=selector, ids_in_registers=in_registers)
-        steps = single_instruction(step)
-        made[f"selector_{selector or 0}"] = Program(buffers=buffers_of(steps), steps=steps)
+        made[f"selector_{selector or 0}"] = single_program(step)
     return made
 
 
@@ -72,18 +71,16 @@ def programs(form: Form) -> dict[str, Program]:
 def test_products_equal_the_oracles_and_are_permitted(form: Form, count: int) -> None:
     made, target = programs(form), TARGET if form.kind else "sm_90"
     runner, random = SimulatedRunner(target), np.random.default_rng(count)
-    compiled = runner.compile(emit_all(made, module=Module.named(target, "9.1")))
-    assert isinstance(compiled, Compiled)
+    compiled = compiled_of(runner, emit_all(made, module=Module.named(target, "9.1")))
     for (entry, program), first in product(made.items(), range(0, count, _AT_ONCE)):
         images = expand(_RECIPE, program, min(_AT_ONCE, count - first), first=first)
         if form in SPARSE:
             # Metadata without a meaning choose, too.
             start = program.offset("e")
             images[::2, start : start + 128] = random.integers(0, 256, (len(images[::2]), 128))
-        ran = runner.run(compiled, images, entry=entry)
+        left = ran_of(runner.run(compiled, images, entry=entry)).images
         due = execute(program, images, target=target).images
-        assert isinstance(ran, Ran)
-        assert np.array_equal(ran.images, due), entry
+        assert np.array_equal(left, due), entry
         assert allowed_bytes(permitted(program, images, target=target), due).all()
 
 
@@ -93,13 +90,12 @@ def test_products_equal_the_oracles_and_are_permitted(form: Form, count: int) ->
 )
 def test_selectors_in_registers_that_mean_nothing_end_a_launch(now: str, kind: TrapKind) -> None:
     form = next(form for form in NARROW_FORMS if form.is_scaled)
-    steps = single_instruction(product_of(form).changed(ids_in_registers=True))
-    program = Program(buffers=buffers_of(steps), steps=steps)
+    program = single_program(product_of(form).changed(ids_in_registers=True))
     module = emit_all({"k": program}, module=Module.named(TARGET, "9.1"))
     assert "add.u16 %h1, %h0, 0;" in module.ptx
     changed = replace(module, ptx=module.ptx.replace("add.u16 %h1, %h0, 0;", now))
     runner = SimulatedRunner(TARGET)
-    compiled = runner.compile(changed)
-    assert isinstance(compiled, Compiled)
-    ran = runner.run(compiled, np.zeros((2, program.image_bytes), np.uint8), entry="k")
+    ran = runner.run(
+        compiled_of(runner, changed), np.zeros((2, program.image_bytes), np.uint8), entry="k"
+    )
     assert kind in ran.detail

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from lane_programs import programs
+from outcomes import compiled_of, ran_of
 from single_multiplies import VARIANTS, Access, accesses, contents, program
 
 from oracle.bounds.permission import allowed_bytes, permitted
@@ -16,8 +17,7 @@ from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
 from oracle.program.program import Program
 from runners.emission import emit_all
-from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from runners.protocol import Failure, Images, Ran, Runner, Trouble
 from strategies.contents import Recipe, ValueClass, expand
 
 _ALL = tuple(accesses())
@@ -29,12 +29,6 @@ _MISALIGNED = tuple(
     for stride in ("immediate", "register")
 )
 """Rows in shared memory that are aligned as the page asks for, and no better."""
-
-
-def compiled_of(runner: Runner, module: KernelModule) -> Compiled:
-    compiled = runner.compile(module)
-    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
-    return compiled
 
 
 def compared(
@@ -49,8 +43,7 @@ def compared(
 
 
 def wrong_bytes(ran: Ran | Failure, expected: Images) -> int:
-    assert isinstance(ran, Ran), f"{ran} {ran.detail}"
-    return int((ran.images != expected).sum())
+    return int((ran_of(ran).images != expected).sum())
 
 
 def test_the_suite_has_138_variants_in_140_ways_and_110_forms() -> None:

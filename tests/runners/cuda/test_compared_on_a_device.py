@@ -31,7 +31,7 @@ from runners.reference.self_check import LISTED, _group
 from runners.simulated_runner import SimulatedRunner, host_reference
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 OPCODE = "mma.sync.aligned.m16n8k16.row.col.{}s32.s8.s8.s32"
 RECIPE = Recipe(classes=(ValueClass.EXTREME, ValueClass.NORMAL), seed=28)
@@ -41,8 +41,7 @@ _LINE_BYTES = 1 << 18
 
 
 def program_of(opcode: str) -> Program:
-    steps = single_instruction(product_of(form_of(opcode)))
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(product_of(form_of(opcode)))
 
 
 PROGRAM = program_of(OPCODE.format(""))

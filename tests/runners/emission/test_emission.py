@@ -10,6 +10,7 @@ import program_draws
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from outcomes import left_and_expected, left_by
 from single_multiplies import Access, load_forms, program, store_forms
 
 from corpus.finding import EXPECTED
@@ -23,8 +24,6 @@ from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
 from oracle.program.steps import Barrier, Copy, Op
 from runners.emission import emit, emit_all, emit_screening, emit_single
-from runners.kernels import KernelModule
-from runners.protocol import Compiled, Images, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
 from strategies.features import Focus, Has
@@ -174,25 +173,11 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
     steps.insert(2, Barrier())
     changed = Program(buffers=made.buffers, steps=tuple(steps))
     images = program_draws.images(changed, seed, 2)
-    with SimulatedRunner() as runner:
-        compiled = runner.compile(emit(changed))
-        assert isinstance(compiled, Compiled), compiled
-        ran = runner.run(compiled, images)
-        assert isinstance(ran, Ran), ran
-    assert np.array_equal(ran.images, execute(changed, images).images)
+    assert np.array_equal(*left_and_expected(SimulatedRunner(), changed, images))
 
 
 MODULE = Module.named("sm_90", "8.0")
 RECORD = Path(__file__).parents[3] / "corpus" / "record" / "findings"
-
-
-def _left(module: KernelModule, images: Images) -> Images:
-    runner = SimulatedRunner()
-    compiled = runner.compile(module)
-    assert isinstance(compiled, Compiled), compiled
-    ran = runner.run(compiled, images)
-    assert isinstance(ran, Ran), ran
-    return ran.images
 
 
 @settings(deadline=None, max_examples=20)
@@ -206,7 +191,7 @@ def test_a_single_kernel_leaves_what_the_oracle_says_and_is_shorter(
     made = draw_one(programs(focus, module=MODULE, forms=FORMS), key)
     image = np.random.default_rng(key).integers(0, 256, (1, made.image_bytes), np.uint8)
     single = emit_single(made, module=MODULE)
-    assert np.array_equal(_left(single, image), execute(made, image).images)
+    assert np.array_equal(left_by(SimulatedRunner(), single, image), execute(made, image).images)
     assert single.ptx.count("\n") < emit(made, module=MODULE).ptx.count("\n")
 
 
@@ -218,4 +203,6 @@ def test_single_kernels_of_the_record_s_findings_leave_what_is_expected() -> Non
                 subject.program, module=Module.named(finding.target, finding.ptx_version)
             )
             expected = image_of(entry, EXPECTED, subject.program.image_bytes)
-            assert np.array_equal(_left(single, subject.image[None])[0], expected), entry.id
+            assert np.array_equal(
+                left_by(SimulatedRunner(), single, subject.image[None])[0], expected
+            ), entry.id

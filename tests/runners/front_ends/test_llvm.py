@@ -28,7 +28,7 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import Selection, draw
 from strategies.features import Focus
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 from strategies.programs import programs
 from strategies.rounds import selected_forms
 
@@ -72,8 +72,7 @@ def test_narrow_products_give_the_oracles_images_through_llvm(front_end: FrontEn
     for form in NARROW_FORMS[::29]:
         known = selectors_of(form)
         step = product_of(form)
-        steps = single_instruction(step.changed(selector=known[-1]) if known else step)
-        program = Program(buffers=buffers_of(steps), steps=steps)
+        program = single_program(step.changed(selector=known[-1]) if known else step)
         made[f"kernel_{len(made)}"] = program
     with SimulatedRunner("sm_120a") as device:
         compiled = device.compile(front_end(emit_all(made, module=module)))

@@ -11,13 +11,13 @@ from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, LaneCode
-from oracle.program.program import Program, walk
+from oracle.program.program import walk
 from oracle.scalar import SCALARS
 from runners.reference.encoding import encode
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus, Has
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 from strategies.programs import programs
 
 ROWS = list(SCALARS.values())
@@ -88,8 +88,7 @@ def program_of(row, dice):
     step = LaneCode(
         source="x", count=8, destination="y", results=tuple((results * 8)[:8]), code=tuple(code)
     )
-    steps = single_instruction(step)
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(step)
 
 
 def assert_row(reference, row, dice):

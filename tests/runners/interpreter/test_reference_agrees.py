@@ -30,7 +30,7 @@ from runners.reference.memory import NotEncodedError
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw, draw_one
 from strategies.features import Focus
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import buffers_of, single_instruction, single_program
 from strategies.programs import programs
 
 CLASSES = tuple(ValueClass)
@@ -45,8 +45,7 @@ PLACES = (
 
 
 def product_program(form):
-    steps = single_instruction(product_of(form))
-    return Program(buffers=buffers_of(steps), steps=steps)
+    return single_program(product_of(form))
 
 
 def assert_agrees(reference, program, model, count, seed=1):
@@ -80,8 +79,7 @@ def test_operations_on_every_element(reference, name):
             step = Elementwise(
                 operation=operation, matrix=matrix, constant=constant, source="x", destination="y"
             )
-            steps = single_instruction(step)
-            program = Program(buffers=buffers_of(steps), steps=steps)
+            program = single_program(step)
             size = program.image_bytes * 8 // fmt.bits
             images = rng.choice(patterns, (4, size)).view(np.uint8)
             expected = execute(program, images).images
@@ -145,8 +143,7 @@ def test_any_metadata_and_selector(reference):
     assert len(kinds) == 28
     for form in [*kinds.values()][::2]:
         for selector in selectors_of(form):
-            steps = single_instruction(replace(product_of(form), selector=selector))
-            program = Program(buffers=buffers_of(steps), steps=steps)
+            program = single_program(replace(product_of(form), selector=selector))
             images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
             place = program.offset("e")
             images[:, place : place + 128] = dice.integers(0, 256, (len(images), 128))

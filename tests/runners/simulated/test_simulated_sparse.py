@@ -6,11 +6,10 @@ import pytest
 from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, selectors_of
 from oracle.isa.targets import Module
-from oracle.program.program import Program
 from oracle.program.steps import product_of
 from runners.emission import emit
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 
 DEVICE = SimulatedDevice("sm_90")
 PLAIN = INSTRUCTIONS["mma.sp"].forms
@@ -18,8 +17,7 @@ ORDERED = INSTRUCTIONS["mma.sp::ordered_metadata"].forms
 
 
 def ptx_of(form: Form, selector: int = 0) -> str:
-    steps = single_instruction(product_of(form))
-    program = Program(buffers=buffers_of(steps), steps=steps)
+    program = single_program(product_of(form))
     ptx = emit(program, module=Module.named("sm_90", "8.7")).ptx
     assert "%e_0, 0;" in ptx
     return ptx.replace("%e_0, 0;", f"%e_0, {selector};")

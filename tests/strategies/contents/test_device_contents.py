@@ -22,7 +22,7 @@ from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.device import device_contents
 from strategies.contents.expansion import philox
 from strategies.draws import Selection
-from strategies.matrices import buffers_of, single_instruction
+from strategies.matrices import single_program
 from strategies.rounds import round_batches, selected_forms
 
 HEADER = Path(__file__).parents[3] / "runners" / "reference" / "contents.h"
@@ -132,8 +132,7 @@ def test_all_classes_are_the_same_on_the_device(made: Make, opcode: str, first: 
 
 @pytest.mark.parametrize("form", NARROW_FORMS[::40], ids=lambda form: form.types)
 def test_narrow_floats_are_the_same_on_the_device(made: Make, form: Form) -> None:
-    steps = single_instruction(product_of(form))
-    program, mix = Program(buffers=buffers_of(steps), steps=steps), recipe(*ValueClass)
+    program, mix = single_program(product_of(form)), recipe(*ValueClass)
     for number, image in enumerate(expand(mix, program, 20)):
         assert np.array_equal(image, made(mix, program, number)), number
 

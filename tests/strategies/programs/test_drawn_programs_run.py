@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn_programs import PLACES, drawn
+from outcomes import left_and_expected
 
-from oracle.execution.execution import execute
-from oracle.isa.targets import Module
 from oracle.program.program import Program
-from runners.emission import emit
-from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.features import FEATURES, Feature, Focus
 
@@ -21,11 +18,8 @@ def _check(program: Program, runner: SimulatedRunner, target: str, version: str,
     images = np.random.default_rng(seed).integers(
         0, 256, (_IMAGES, program.image_bytes), dtype=np.uint8
     )
-    compiled = runner.compile(emit(program, module=Module.named(target, version)))
-    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
-    ran = runner.run(compiled, images)
-    assert isinstance(ran, Ran), f"{ran} {ran.detail}"
-    wrong = np.argwhere(ran.images != execute(program, images, target=target).images)
+    left, expected = left_and_expected(runner, program, images, target, version)
+    wrong = np.argwhere(left != expected)
     assert not wrong.size, f"the first wrong byte is at (image, byte) {wrong[0]} of {program}"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawn_programs import drawn
 from numpy.typing import NDArray
+from outcomes import left_and_expected
 
 from corpus.programs import decode_program, encode_program
 from oracle.bounds.permission import allowed_bytes, permitted
@@ -25,7 +26,6 @@ from runners.emission import emit
 from runners.faults import by_name
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import is_named
-from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.plans import readings_of
 from strategies.features import FEATURES, WISHED, Feature, Focus, Has
@@ -148,10 +148,5 @@ def test_an_expansion_that_writes_too_early_is_seen(fault: str) -> None:
                 focus = Focus(form=form, features=frozenset({feature}))
                 (program,) = drawn(focus, count=1, key=50 + index)
                 images = random.integers(0, 256, (4, program.image_bytes), dtype=np.uint8)
-                compiled = runner.compile(emit(program, module=Module.named("sm_90", "8.0")))
-                assert isinstance(compiled, Compiled), compiled
-                ran = runner.run(compiled, images)
-                assert isinstance(ran, Ran), ran
-                expected = execute(program, images, target="sm_90").images
-                seen += not np.array_equal(ran.images, expected)
+                seen += not np.array_equal(*left_and_expected(runner, program, images))
             assert seen >= 2
