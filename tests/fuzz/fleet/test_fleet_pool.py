@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from fake_cluster import FakeCluster
 from rich.console import Console
-from value_runs import FakePool, found
+from value_runs import AnsweringPool
 
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.pool import Broken, Event, Lost, RoundEnd
+from fuzz.campaign.pool import Broken, Event, Lost
 from fuzz.campaign.status import (
     CampaignStatus,
     Life,
@@ -35,13 +35,8 @@ from fuzz.campaign.store import Budget, CampaignStore, decode
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
-    DeviceStatus,
     Facts,
-    Found,
-    FoundState,
-    Job,
     RoundJob,
-    RoundReport,
     Stage,
 )
 from fuzz.console.report import watching
@@ -69,21 +64,7 @@ def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
         pool.facts()
 
 
-def report_of(job: RoundJob) -> RoundReport:
-    size = CASES - job.skip
-    report = RoundReport(
-        number=job.number, skip=job.skip, complete=True, cases=size, compared=size - 1, unasked=1,
-        coverage=ProgramCoverage(), health=DeviceStatus(name="a GPU", uuid="GPU-1"),
-    )  # fmt: skip
-    report.coverage.programs = 1
-    if job.number % 5 == 0:
-        one = found(job.number // 5)
-        key = one.bucket.key
-        report.suspects[key] = Found(bucket=one.bucket) if key in job.settled else one
-    return report
-
-
-class Answering(FakePool):
+class Answering(AnsweringPool):
     """A pool whose answers come in any order, some of them late."""
 
     facts: Facts = FACTS
@@ -92,34 +73,16 @@ class Answering(FakePool):
         super().__init__()
         self.workers = workers
         self._chance = random.Random(2026)
-        self._jobs: list[Job] = []
         self._events: list[Event] = [self.facts]
-
-    def places_for_rounds(self) -> int:
-        return self.workers - sum(isinstance(job, RoundJob) for job in self._jobs)
-
-    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
-        return 1 - sum(not isinstance(job, RoundJob) for job in self._jobs)
-
-    def give(self, job: Job) -> None:
-        self._jobs.append(job)
 
     def poll(self, seconds: float) -> list[Event]:
         events, self._events = self._events, []
         for job in self._chance.sample(self._jobs, self._chance.randint(0, len(self._jobs))):
             self._jobs.remove(job)
-            events.append(self._event(job))
+            # The finding came with the job: the corpus is another host's.
+            assert isinstance(job, RoundJob) or list(job.corpus.rglob(job.id))
+            events.append(self.answered(job))
         return events
-
-    def _event(self, job: Job) -> Event:
-        if isinstance(job, RoundJob):
-            return RoundEnd(job=job, report=report_of(job))
-        number = int(job.bucket.identity.instructions[0].split()[1])
-        # The finding came with the job: the corpus is another host's.
-        assert (job.corpus / "findings" / job.id).is_dir() or list(job.corpus.rglob(job.id))
-        one = found(number, complexity=9 if job.seconds is None else 1)
-        report = replace(one, state=FoundState.REPLAYED)
-        return RoundEnd(job=job, report=report)
 
     def statuses(self) -> Sequence[WorkerStatus]:
         return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cluster import FakeCluster
-from test_fleet_pool import CHECK, Answering, host_of, report_of
+from test_fleet_pool import CHECK, Answering, host_of
 
 from corpus import Kind
 from fuzz.campaign.pool import RoundEnd, WorkerHeartbeat, shared_heartbeats
@@ -55,14 +55,15 @@ def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
 class Summing(Answering):
     """A pool that has sums of what its device made, all of them the same."""
 
-    def _event(self, job: Any) -> Any:
-        event = super()._event(job)
+    def answered(self, job: Any) -> Any:
+        event = super().answered(job)
         if isinstance(job, RoundJob):
             report = event.report
             if job.summed or job.against is not None:
                 report.outcomes = Outcomes(device=job.device, sums=np.zeros(8, np.uint32))
             if job.against is not None and job.number == 3:
-                (suspect,) = report_of(replace(job, number=5)).suspects.values()
+                again = super().answered(replace(job, number=5))
+                (suspect,) = again.report.suspects.values()
                 title = f"{job.against.device} and {job.device}"
                 suspect.bucket = Bucket.of(Kind.FLAKY, title)
                 report.disagreement = suspect

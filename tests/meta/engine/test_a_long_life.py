@@ -11,12 +11,12 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
-from value_runs import FakePool, found
+from value_runs import AnsweringPool
 
 from corpus import create_corpus, durable
 from corpus.known import Known
@@ -25,11 +25,10 @@ from fuzz.campaign.pool import Event, Lost, RoundEnd
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import Budget, CampaignStore
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Found, FoundState, Job, RoundJob, RoundReport
+from fuzz.checks.protocol import Facts, Found, FoundState, Job, RoundJob
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
-from strategies.rounds import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 CASES = 8
@@ -37,27 +36,15 @@ CASES = 8
 ROUNDS = int(os.environ.get("LONG_LIFE_ROUNDS", "86400"))
 
 
-class Rough(FakePool):
+class Rough(AnsweringPool):
     """A pool that answers at once, and of which somebody dies now and then over anything.
 
     Every eighth family does not happen again.
     """
 
     workers = 2
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._jobs: list[Job] = []
-        self._given = 0
-
-    def places_for_rounds(self) -> int:
-        return 2 - sum(isinstance(job, RoundJob) for job in self._jobs)
-
-    def places_for_examinations(self, waiting: int = 1, *, everybody: bool) -> int:
-        return 1 - sum(not isinstance(job, RoundJob) for job in self._jobs)
-
-    def give(self, job: Job) -> None:
-        self._jobs.append(job)
+    finds = 20
+    _given = 0
 
     def poll(self, seconds: float) -> list[Event]:
         jobs, self._jobs = self._jobs, []
@@ -67,28 +54,11 @@ class Rough(FakePool):
         self._given += 1
         if self._given % 97 == 0:
             return Lost(job=job, how="was killed by SIGKILL", guilty=True)
-        if isinstance(job, RoundJob):
-            return RoundEnd(job=job, report=_report(job))
-        number = int(job.bucket.identity.instructions[0].split()[1])
-        if job.seconds is None and number % 8 == 0:
-            return RoundEnd(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
-        one = found(number, complexity=9 if job.seconds is None else 1)
-        examined = replace(one, state=FoundState.REPLAYED)
-        return RoundEnd(job=job, report=examined)
-
-
-def _report(job: RoundJob) -> RoundReport:
-    size = CASES - job.skip
-    report = RoundReport(
-        number=job.number, skip=job.skip, complete=True, cases=size, compared=size,
-        coverage=ProgramCoverage(),
-    )  # fmt: skip
-    report.coverage.programs = 1
-    if job.number % 20 == 0:
-        one = found(job.number // 20)
-        key = one.bucket.key
-        report.suspects[key] = Found(bucket=one.bucket) if key in job.settled else one
-    return report
+        if not isinstance(job, RoundJob) and job.seconds is None:
+            number = int(job.bucket.identity.instructions[0].split()[1])
+            if number % 8 == 0:
+                return RoundEnd(job=job, report=Found(bucket=job.bucket, state=FoundState.GONE))
+        return self.answered(job)
 
 
 @dataclass
