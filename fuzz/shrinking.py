@@ -98,13 +98,14 @@ _SINGLE: tuple[Reduction, ...] = (
     narrower,
     fitted,
     unwraps,
-    smaller_code,
+    partial(smaller_code, plainer=False),
     less_shared,
     plainer_metadata,
     plainer_products,
     plain_matrices,
     plainer_accesses,
     stored,
+    smaller_code,  # of no fewer lines: a piece of code has dozens of constants and names
 )
 _COMPILED = 2, 16
 """Programs of the first module, and of one at most: what follows a success is compiled in vain."""

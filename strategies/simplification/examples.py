@@ -337,8 +337,11 @@ def of_one_warp(example: Example, *, target: str, traced: Trace | None = None) -
             yield Example(program=one, image=image).tidied()
 
 
-def smaller_code(example: Example) -> Iterator[Example]:
-    """Iterate over examples of which one piece of code of lanes is smaller, the smallest first."""
+def smaller_code(example: Example, *, plainer: bool = True) -> Iterator[Example]:
+    """Iterate over examples of which one piece of code of lanes is smaller, the smallest first.
+
+    It is shorter, or, if `plainer`, has one guard, constant or name less as well.
+    """
     for site, step in visit(example.program.steps):
         if not is_lane_code(step):
             continue
@@ -346,7 +349,9 @@ def smaller_code(example: Example) -> Iterator[Example]:
         for edits in _narrower(example, site, step):
             with suppress(UsageError):  # not every path writes what is left
                 yield example.edited({at: (other,) for at, other in edits.items()})
-        for code in chain([step.needed], _shorter(step), _renamed(step)):
+        for code in chain(
+            [step.needed], _shorter(step, plainer), _renamed(step) if plainer else ()
+        ):
             with suppress(UsageError):
                 other = replace(step, code=code)
                 # Bits of NaN that PTX leaves open would be another difference than what is sought.
@@ -380,7 +385,7 @@ def without(code: Code, kind: type[Statement]) -> Code:
     return changed(code, change)
 
 
-def _shorter(step: LaneCode) -> Iterator[Code]:
+def _shorter(step: LaneCode, plainer: bool) -> Iterator[Code]:
     """Yield shorter code, then code with a branch or loop less, or one statement plainer."""
     sites = [path for path, _ in visit(step.code)]
     size = len(sites)
@@ -389,7 +394,7 @@ def _shorter(step: LaneCode) -> Iterator[Code]:
             yield edited(step.code, dict.fromkeys(sites[start : start + size], ()))
         size //= 2
     for path, statement in visit(step.code):
-        for code in _plainer(statement):
+        for code in _plainer(statement) if plainer or not isinstance(statement, Assign) else ():
             yield edited(step.code, {path: code})
 
 
