@@ -15,38 +15,12 @@ from collections.abc import Callable
 import numpy as np
 
 from oracle.isa import lookup as isa
-from oracle.isa.forms import Form
-from oracle.layouts import Tile
-from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Op
+from oracle.program.steps import product_of
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.matrices import single_program
 
-GUARD_BYTES = 32
 OTHERS = ("bf16", "tf32", "f64", "s8", "u4", "b1")
-
-
-def plain_program(form: Form) -> Program:
-    """Load a, b, c, multiply, store d: global memory, row-major C and D, default strides."""
-    layouts = {"a": form.a_layout, "b": form.b_layout}
-    buffers, steps = [], []
-    for operand in "abcd":
-        matrix, layout = form.matrix(operand), layouts.get(operand, "row")
-        size = Tile(matrix=matrix, layout=layout).extent + GUARD_BYTES
-        buffers.append(Buffer(name="g" + operand, space="global", size=size))
-        forms = isa.STORE_FORMS if operand == "d" else isa.LOAD_FORMS
-        access = next(
-            each
-            for each in forms
-            if (each.matrix(), each.layout, each.space) == (matrix, layout, "global")
-        )
-        place = Place(buffer="g" + operand)
-        if access.is_store:
-            steps += [Op.of(form=form, d="d", a="a", b="b", c="c")]
-            steps += [Op.of(form=access, fragment="d", place=place)]
-        else:
-            steps += [Op.of(form=access, fragment=operand, place=place)]
-    return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
 def per_second(work: Callable[[], object], count: int, seconds: float) -> float:
@@ -83,7 +57,7 @@ def main() -> None:
         return per_second(lambda: expand(recipe, program, number), number, seconds)
 
     form = next(f for f in isa.MMA_FORMS if f.opcode.endswith("row.col.m16n16k16.f32.f32"))
-    program = plain_program(form)
+    program = single_program(product_of(form))
     print(f"{form.opcode}, images of {program.image_bytes} bytes, {count} at once")
     bytes_ = per_second(lambda: _bytes(program, count), count, seconds)
     normals = per_second(lambda: _normals(program, count), count, seconds)
@@ -102,7 +76,8 @@ def main() -> None:
         line(class_, rate(Recipe(classes=(class_,), seed=1), program))
     for name in OTHERS:
         other = next(f for f in isa.MMA_FORMS if f.a_type.name == name)
-        line(f"all classes, {name} {other.shape.name}", rate(mix, plain_program(other)))
+        made = single_program(product_of(other))
+        line(f"all classes, {name} {other.shape.name}", rate(mix, made))
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ import msgspec
 import numpy as np
 
 from oracle.execution.execution import execute
-from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.lookup import mma_form
 from oracle.isa.targets import Module
-from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
-from oracle.program.steps import Op, Step
+from oracle.program.steps import product_of
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Images, Pending
+from strategies.matrices import single_program
 
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 BATCHES = (1_000, 10_000, 100_000, 300_000)
@@ -46,29 +46,7 @@ CHECKED = 1024
 
 def program() -> Program:
     """Return the smallest program of the opcode, all matrices in global memory."""
-    form = mma_form(OPCODE)
-    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": "row"}
-    buffers, steps = [], list[Step]()
-    for name, layout in layouts.items():
-        matrix = form.matrix(name)
-        size = matrix.rows * matrix.columns * matrix.type.bits // 8
-        buffers.append(Buffer(name=name, space="global", size=size))
-        wanted = (layout, matrix.shape, "global", matrix.type)
-        if name != "d":
-            load = next(
-                row
-                for row in LOAD_FORMS
-                if row.matrix().operand == name
-                and (row.layout, row.shape, row.space, row.type()) == wanted
-            )
-            steps.append(Op.of(form=load, fragment=name, place=Place(buffer=name)))
-            continue
-        steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
-        store = next(
-            row for row in STORE_FORMS if (row.layout, row.shape, row.space, row.type()) == wanted
-        )
-        steps.append(Op.of(form=store, fragment=name, place=Place(buffer=name)))
-    return Program(buffers=tuple(buffers), steps=tuple(steps))
+    return single_program(product_of(mma_form(OPCODE)))
 
 
 def contents(made: Program, count: int) -> Images:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from oracle.execution.execution import execute
 from oracle.execution.products import multiply
 from oracle.isa.forms import Form, Matrix
-from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.lookup import ACCESS_FORMS, mma_form
 from oracle.layouts import Tile, read
 from oracle.models import model_for
 from oracle.program.operands import Buffer, Place, Word
@@ -48,9 +48,7 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
     for operand, layout in layouts.items():
         matrix = form.matrix(operand)
         buffers.append(Buffer(name=operand, space="global", size=_bytes(matrix)))
-        load = next(
-            f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (matrix, layout, "")
-        )
+        load = ACCESS_FORMS[matrix, layout, ""]
         steps.append(Op.of(form=load, fragment=operand, place=Place(buffer=operand)))
     first = Op.of(form=form, d="d", a="a", b="b", c="c")
     more = Op.of(form=form, d="d", a="a", b="b", c="d")
@@ -58,9 +56,7 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
     later: tuple[Step, ...] = (more,) * (products - 1)
     word = Word(place=Place(buffer="control"), mask=1)
     steps += [Branch(condition=word, then=later, otherwise=later)] if branch else later
-    store = next(
-        f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
-    )
+    store = ACCESS_FORMS[form.matrix("d"), "row", ""]
     buffers.append(Buffer(name="d", space="global", size=_bytes(form.matrix("d"))))
     steps.append(Op.of(form=store, fragment="d", place=Place(buffer="d")))
     return Program(buffers=tuple(buffers), steps=tuple(steps))

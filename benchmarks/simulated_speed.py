@@ -24,11 +24,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.lookup import mma_form
 from oracle.isa.targets import Module
-from oracle.program.operands import Buffer, Place
-from oracle.program.program import Program
-from oracle.program.steps import Op, Step
+from oracle.program.steps import product_of
 from runners.allocation import keep_memory
 from runners.emission import emit, emit_all
 from runners.faults import by_name
@@ -37,6 +35,7 @@ from runners.simulated import LoadedModule, SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import operands_of, parse, statement_of
 from strategies.contents import expand
 from strategies.draws import Selection
+from strategies.matrices import single_program
 from strategies.rounds import Batch, round_batches, round_key, selected_forms
 
 OPCODES = (
@@ -52,28 +51,6 @@ OPCODES = (
     "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
 )
 BATCHES = (1, 100, 1_000)
-
-
-def program(opcode: str) -> Program:
-    """Return the smallest program of an opcode, all matrices in global memory."""
-    form = mma_form(opcode)
-    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": "row"}
-    buffers: list[Buffer] = []
-    steps: list[Step] = []
-    for operand, layout in layouts.items():
-        matrix = form.matrix(operand)
-        size = matrix.rows * matrix.columns * matrix.type.bits // 8
-        buffers.append(Buffer(name=operand, space="global", size=size))
-        wanted = (matrix, layout, "global")
-        place = Place(buffer=operand)
-        if operand == "d":
-            store = next(f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == wanted)
-            steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
-            steps.append(Op.of(form=store, fragment="d", place=place))
-        else:
-            load = next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == wanted)
-            steps.append(Op.of(form=load, fragment=operand, place=place))
-    return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
 def rate(module: LoadedModule, images: NDArray[np.uint8], seconds: float) -> float:
@@ -144,7 +121,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     first: dict[int, float] = {}
     for opcode in OPCODES:
-        module_text = emit(program(opcode), module=Module.named(given.target))
+        program = single_program(product_of(mma_form(opcode)))
+        module_text = emit(program, module=Module.named(given.target))
         module = device.load(module_text.ptx)
         # Uniform bits: special values are among them, so that no figure leaves them out.
         size = module_text.kernel().image_bytes

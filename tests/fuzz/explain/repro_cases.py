@@ -19,7 +19,7 @@ from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.isa.forms import Form
-from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
+from oracle.isa.lookup import ACCESS_FORMS, MMA_FORMS, mma_form
 from oracle.isa.targets import Module, parse_target
 from oracle.program.operands import Buffer, Operation, Place
 from oracle.program.operations import Elementwise
@@ -33,16 +33,6 @@ ROOT = HERE.parents[2]
 VALUED = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float))
 """The forms whose results are documented (9.7.14.4.5)."""
 HALF = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
-_LOADS = {
-    (form.matrix().operand, form.layout, form.shape.name, form.type().name): form
-    for form in LOAD_FORMS
-    if form.space == "global"
-}
-_STORES = {
-    (form.layout, form.shape.name, form.type().name): form
-    for form in STORE_FORMS
-    if form.space == "global"
-}
 
 
 def multiplication(
@@ -57,7 +47,7 @@ def multiplication(
         size = matrix.rows * matrix.columns * matrix.type.bits // 8
         buffers.append(Buffer(name=f"g{operand}", space="global", size=size + 32))
         if operand != "d":
-            load = _LOADS[operand, layout, form.shape.name, matrix.type.name]
+            load = ACCESS_FORMS[matrix, layout, "global"]
             steps.append(Op.of(form=load, fragment=operand, place=Place(buffer=f"g{operand}")))
     c = "c"
     for _ in range(times):
@@ -67,7 +57,7 @@ def multiplication(
         Elementwise(operation=operation, matrix=form.matrix("d"), source="d", destination="d")
         for operation in changes
     ]
-    store = _STORES[d_layout, form.shape.name, form.d_type.name]
+    store = ACCESS_FORMS[form.matrix("d"), d_layout, "global"]
     steps.append(Op.of(form=store, fragment="d", place=Place(buffer="gd")))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 

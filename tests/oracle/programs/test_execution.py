@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.execution.execution import execute
-from oracle.isa.lookup import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.isa.lookup import ACCESS_FORMS, mma_form
 from oracle.models import Confidence
 from oracle.program.operands import Buffer, Operation, Place, Word
 from oracle.program.operations import Elementwise, move_registers
@@ -56,7 +56,7 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32")
     loads = tuple(
         Op.of(
-            form=next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (m, "row", "")),
+            ACCESS_FORMS[m, "row", ""],
             fragment=m.operand,
             place=Place(buffer="data", offset=offset),
         )
@@ -68,11 +68,8 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
         constant=2,
     )  # fmt: skip
     add = Op.of(form=form, d="c", a="a", b="b", c="c")
-    store = Op.of(
-        form=next(f for f in STORE_FORMS if (f.matrix(), f.layout) == (form.matrix("d"), "row")
-                  and f.space == ""),
-        fragment="c", place=Place(buffer="out"),
-    )  # fmt: skip
+    row = ACCESS_FORMS[form.matrix("d"), "row", ""]
+    store = Op.of(row, fragment="c", place=Place(buffer="out"))
     program = Program(
         buffers=(
             Buffer(name="control", space="global", size=4),

@@ -36,22 +36,14 @@ BUFFERS = (
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 
 
-def _load(form: Form, operand: str, place: Place, type_: str = "") -> Op:
+def _load(form: Form, operand: str, place: Place) -> Op:
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
-    load = next(
-        f for f in isa.LOAD_FORMS
-        if (f.matrix().operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
-        and f.type().name == (type_ or form.matrix(operand).type.name)
-    )  # fmt: skip
+    load = isa.ACCESS_FORMS[form.matrix(operand), layout, ""]
     return Op.of(form=load, fragment=operand, place=place)
 
 
 def _store(form: Form, place: Place, fragment: str = "d") -> Op:
-    store = next(
-        f
-        for f in isa.STORE_FORMS
-        if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
-    )
+    store = isa.ACCESS_FORMS[form.matrix("d"), "row", ""]
     return Op.of(form=store, fragment=fragment, place=place)
 
 
@@ -422,10 +414,7 @@ def test_where_nan_alone_is_permitted_no_number_is() -> None:
 def test_the_writer_of_a_byte_is_the_element_that_lies_there(layout: str) -> None:
     """Of m32n8, whose rows and columns cannot be taken for each other."""
     form = isa.mma_form("wmma.mma.sync.aligned.row.col.m32n8k16.f32.f32")
-    store = next(
-        f for f in isa.STORE_FORMS
-        if (f.matrix(), f.layout, f.space) == (form.matrix("d"), layout, "")
-    )  # fmt: skip
+    store = isa.ACCESS_FORMS[form.matrix("d"), layout, ""]
     load = _load(form, "c", Place(buffer="data"))
     program = _program(load, Op.of(form=store, fragment="c", place=OUT))
     traced = trace(program, _images()[0], target="sm_90")

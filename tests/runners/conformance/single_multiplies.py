@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import Form, Format, Matrix
-from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.isa.lookup import ACCESS_FORMS, MMA_FORMS
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Step
@@ -42,23 +41,6 @@ class Access:
     """Whether that offset stands in the instruction."""
     page_alignment: bool = False
     """Whether shared memory is aligned no better than the page asks for."""
-
-
-@cache
-def load_forms() -> dict[tuple[str, str, str, str, str], Form]:
-    """Map (operand, layout, shape, space, type) to the form of wmma.load."""
-    return {
-        (form.matrix().operand, form.layout, form.shape.name, form.space, form.type().name): form
-        for form in LOAD_FORMS
-    }
-
-
-@cache
-def store_forms() -> dict[tuple[str, str, str, str], Form]:
-    """Map (layout, shape, space, type) to the form of wmma.store."""
-    return {
-        (form.layout, form.shape.name, form.space, form.type().name): form for form in STORE_FORMS
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,18 +105,15 @@ def program(form: Form, access: Access) -> Program:
     for name, tile in tiles.items():
         if name == "d":
             steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
-        key = (tile.layout, form.shape.name, space, tile.matrix.type.name)
-        common = {
-            "fragment": name,
-            "place": Place(buffer=prefix + name, offset=tile.offset),
-            "stride": None if access.stride == "default" and not access.padding else tile.stride,
-            "stride_in_register": access.stride == "register",
-            "immediate": tile.offset if access.in_instruction else 0,
-        }
-        if name == "d":
-            steps.append(Op.of(form=store_forms()[key], **common))
-        else:
-            steps.append(Op.of(form=load_forms()[(name, *key)], **common))
+        reached = Op.of(
+            form=ACCESS_FORMS[tile.matrix, tile.layout, space],
+            fragment=name,
+            place=Place(buffer=prefix + name, offset=tile.offset),
+            stride=None if access.stride == "default" and not access.padding else tile.stride,
+            stride_in_register=access.stride == "register",
+            immediate=tile.offset if access.in_instruction else 0,
+        )
+        steps.append(reached)
     if shared:
         steps += [Barrier(), _copy("sd", "gd", tiles["d"])]
     return Program(buffers=tuple(buffers), steps=tuple(steps))

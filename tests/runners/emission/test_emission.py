@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outcomes import left_and_expected, left_by
-from single_multiplies import Access, load_forms, program, store_forms
+from single_multiplies import Access, program
 
 from corpus.finding import EXPECTED
 from corpus.store import Entry, scan_folders
 from fuzz.findings.case import image_of, is_value_finding, subject_of
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import FORMS, mma_form
+from oracle.isa.lookup import FORMS, form_of, mma_form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
@@ -139,7 +139,7 @@ def test_unknown_targets_and_versions_and_empty_modules_are_refused() -> None:
 
 
 def test_a_buffer_reached_through_a_space_in_which_it_does_not_lie_is_refused() -> None:
-    load = load_forms()["a", "row", "m16n16k16", "shared", "f16"]
+    load = form_of("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16")
     made = Program(
         buffers=(Buffer(name="g", space="global", size=512),),
         steps=(Op.of(form=load, fragment="a", place=Place(buffer="g")),),
@@ -164,11 +164,11 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
         step.changed(**{use.field: renamed[use.name] for use in step.uses}) for step in made.steps
     ]
     # `other` holds an f16 accumulator first and an f32 one afterwards.
-    half = load_forms()["c", "row", "m16n16k16", "global", "f16"]
+    half = form_of("wmma.load.c.sync.aligned.row.m16n16k16.global.f16")
     steps.insert(0, Op.of(form=half, fragment=other, place=Place(buffer="ga")))
-    full = load_forms()["c", "row", "m16n16k16", "global", "f32"]
+    full = form_of("wmma.load.c.sync.aligned.row.m16n16k16.global.f32")
     steps.insert(1, Op.of(form=full, fragment=other, place=Place(buffer="gc")))
-    store = store_forms()["row", "m16n16k16", "global", "f16"]
+    store = form_of("wmma.store.d.sync.aligned.row.m16n16k16.global.f16")
     steps[1:1] = [Op.of(form=store, fragment=other, place=Place(buffer="gb"))]
     steps.insert(2, Barrier())
     changed = Program(buffers=made.buffers, steps=tuple(steps))

@@ -40,20 +40,12 @@ GUARD = 48
 def load_form(form: Form, operand: str, space: str = "global", layout: str = "row") -> Form:
     """The wmma.load of an operand, in the layout that the multiplication has for it."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, layout)
-    return next(
-        each
-        for each in isa.LOAD_FORMS
-        if each.matrix() == form.matrix(operand) and (each.layout, each.space) == (layout, space)
-    )
+    return isa.ACCESS_FORMS[form.matrix(operand), layout, space]
 
 
 def store(form: Form, fragment: str, place: Place) -> Op:
     """A row-major wmma.store of a result to global memory."""
-    row = next(
-        each
-        for each in isa.STORE_FORMS
-        if each.matrix() == form.matrix("d") and (each.layout, each.space) == ("row", "global")
-    )
+    row = isa.ACCESS_FORMS[form.matrix("d"), "row", "global"]
     return Op.of(form=row, fragment=fragment, place=place)
 
 
