@@ -132,6 +132,23 @@ def indented(ptx: str) -> str:
     return "".join(lines)
 
 
+def _forwarded(pieces: Sequence[Piece], places: Iterable[int]) -> list[Piece]:
+    """Return pieces that name what is moved at some places; each move there is an empty one."""
+    pieces = [*pieces]
+    written = [{*KernelLine.of(words).writes} for words, _ in pieces]
+    for place in places:
+        copy = _MOVE.fullmatch(pieces[place][0])
+        if not copy or sum(copy[1] in names for names in written) > 1:
+            continue
+        ends = (at for at, names in enumerate(written) if at > place and copy[2] in names)
+        end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy[1])}(?![\w$.])")
+        outside = (one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg"))
+        if any(copy[2] in names for names in written) and not any(map(name.search, outside)):
+            inside = [(name.sub(copy[2], one), free) for one, free in pieces[place + 1 : end]]
+            pieces[place:end] = [("", True), *inside]
+    return pieces
+
+
 def has_loop(ptx: str) -> bool:
     """Whether a branch of a module leads back."""
     seen = set[str]()
@@ -216,22 +233,19 @@ class Reducer:
         return [*self._pieces[:start], *pieces, *self._pieces[end:]]
 
     def _forward(self) -> None:
-        """Name what is moved in place of its copy, until it is written again, all at once."""
-        pieces = self._pieces.copy()
-        written = [{*KernelLine.of(words).writes} for words, _ in pieces]
-        for place in range(len(pieces)):
-            copy = _MOVE.fullmatch(pieces[place][0])
-            if not copy or sum(copy[1] in names for names in written) > 1:
+        """Name what is moved in place of its copy, until it is written again: all, or halves."""
+        pieces, groups = self._pieces, [range(len(self._pieces))]
+        while groups:
+            places = groups.pop()
+            made = _forwarded(pieces, places)
+            if made == pieces:
                 continue
-            ends = (at for at, names in enumerate(written) if at > place and copy[2] in names)
-            end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy[1])}(?![\w$.])")
-            outside = (
-                one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg")
-            )
-            if any(copy[2] in names for names in written) and not any(map(name.search, outside)):
-                inside = [(name.sub(copy[2], one), free) for one, free in pieces[place + 1 : end]]
-                pieces[place:end] = [("", True), *inside]
-        self._try([piece for piece in pieces if piece[0]])
+            # Those that are gone stay as empty ones, so that places mean what they meant.
+            if self._try([piece for piece in made if piece[0]]):
+                pieces = made
+            elif len(places) > 1:
+                middle = len(places) // 2
+                groups += [places[middle:], places[:middle]]
 
     def _drop_functions(self) -> None:
         """Take away other entries and functions, each as a whole, and empty blocks."""
