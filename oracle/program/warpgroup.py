@@ -26,7 +26,6 @@ from oracle.program.operands import (
     StepBase,
     Uniform,
     Use,
-    Word,
     check,
     check_range,
     check_vector,
@@ -192,8 +191,7 @@ class AsyncProduct(StepBase):
         a = self.a or _tile_text(self.b_tile if self.a_tile is None else self.a_tile)
         text = f"{self.form.opcode}: {self.d} = {a} x {_tile_text(self.b_tile)}"
         if not isinstance(self.scale_d, int):
-            asked = "a word is not 0" if isinstance(self.scale_d, Word) else self.scale_d
-            text += f" + {self.d} if {asked}"
+            text += f" + {self.d} if {self.scale_d}"
         elif self.scale_d:
             text += f" + {self.d}"
         signs = [name for name in "ab" if getattr(self, f"scale_{name}") < 0]

@@ -267,17 +267,25 @@ class _Writer(ProductWriter):
         self._branch(Branch(condition=step.scale_d, then=then, otherwise=otherwise))
 
     def _loop(self, step: Loop) -> None:
-        if step.counts:
-            self._inner_block(step.unrolled)
-            return
         counter, (place, mask) = self._loops, self.uniform(step.count)
+        around = self._turns
+        if step.counts:
+            self._turns = turn, past = self._take(4), self._take(4)
+            for one, number in ((turn, 0), (past, place)):
+                self.add(Code.FILL, one, 1, number, 0)
+            if mask:
+                self.on_word(Operation.AND, place, past, mask)
+            self.on_word(Operation.MULTIPLY, past, past, MASK)
         start = self.add(Code.LOOP, counter, place, mask, 0)
         body = len(self._words)
         self._loops += 1
         self._inner_block(step.body)
         self._loops -= 1
+        for one in self._turns if step.counts else ():
+            self.on_word(Operation.ADD, one, one, 1)
         self.add(Code.NEXT, counter, body)
         self._words[start + 3] = len(self._words)
+        self._turns = around
 
     def _plain_access(self, step: PlainAccess) -> None:
         (use,) = step.uses

@@ -117,6 +117,8 @@ class MemoryWriter:
         self._loads: list[_Move] = []
         """Loads into registers that are not written yet: what reads them may read their source."""
         self._loops = 0
+        self._turns = 0, 0
+        """Words with the turn of the loop around, and with that less how many there are."""
         self._end = program.image_bytes + program.shared_bytes
         self._registers: dict[Register, int] = {}
         self._threads = self._of_program = program.threads

@@ -23,7 +23,6 @@ from runners.reference.memory import (
     Addresses,
     Code,
     MemoryWriter,
-    NotEncodedError,
     canonical,
     format_word,
     not_done,
@@ -49,9 +48,22 @@ class ProductWriter(MemoryWriter):
         """Return the address and the mask of a word; of a constant itself and 0."""
         if isinstance(number, int):
             return number, 0
-        if not isinstance(number, Word):
-            raise NotEncodedError(f"the reference on the device cannot read {number}")
-        return (self.at(number.place), number.mask) if number.mask else (0, 0)
+        if isinstance(number, Word):
+            return (self.at(number.place), number.mask) if number.mask else (0, 0)
+        turn, past = self._turns
+        operation, source, constant, mask = {
+            "ne": (Operation.XOR, turn, number.number, MASK),
+            "lt": (Operation.ADD, turn, -number.number & MASK, 1 << 31),
+            "and": (Operation.AND, turn, number.number, MASK),
+            "more": (Operation.ADD, past, number.number, 1 << 31),
+        }[number.asks]
+        made = self._take(4)
+        self.on_word(operation, source, made, constant)
+        return made, mask
+
+    def on_word(self, operation: Operation, source: int, to: int, constant: int) -> None:
+        """Write an operation on a word, of 32 bits."""
+        self.add(Code.ELEMENTWISE, OPERATIONS[operation], 32, 0, source, to, 1, constant, 0)
 
     def at(self, place: Place) -> int:
         """Return the address of a place."""

@@ -211,8 +211,7 @@ def _plainer(program: Program, step: Step) -> Iterator[Step]:
         elif isinstance(value, Turn) and value != _LATER:
             yield step.changed(**{name: _LATER})
         elif isinstance(value, Word) and value.place.offset:
-            first = replace(value, place=replace(value.place, offset=0))
-            yield step.changed(**{own: first for own, one in step.fields.items() if one == value})
+            yield step.changed(**{name: replace(value, place=replace(value.place, offset=0))})
     if accesses_registers(step) and program.buffer(step.place.buffer).space == "shared":
         for place in places_of(program, step.place, stored=step.stores):
             yield step.changed(place=place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from oracle.errors import InfrastructureError
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of, warpgroup_forms
 from oracle.isa.targets import Module
+from oracle.models import model_for
 from oracle.program.definedness import undefined
 from oracle.program.operands import TURNS, Buffer, Place, Turn, Word
 from oracle.program.operations import set_registers
@@ -23,6 +25,8 @@ from oracle.program.warpgroup import THREADS, AsyncProduct
 from runners.emission import emit
 from runners.faults import by_name
 from runners.protocol import Ran
+from runners.reference.encoding import encode
+from runners.reference.shipped import HostReference
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.expansion import expand
 from strategies.programs.repairs import sync
@@ -45,14 +49,14 @@ def looped(asked: Turn, count: int | Word = COUNT) -> Program:
     form = form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
     plain = plain_multiplication(form)
     at = next(i for i, step in enumerate(plain.steps) if isinstance(step, AsyncProduct))
-    product = replace(plain.steps[at], scale_d=asked)
+    multiplied = replace(plain.steps[at], scale_d=asked)
     seen = Branch(condition=asked, then=(set_registers(destination="x", count=1, constant=7),),
                   otherwise=(set_registers(destination="x", count=1, constant=9),))  # fmt: skip
     added: tuple[Step, ...] = (
         plain_load(registers="x", count=1, place=Place(buffer="x"), lanes=THREADS),
         plain_store(registers="x", count=1, place=Place(buffer="y"), lanes=THREADS),
     )
-    loop = Loop(count=count, body=(sync("fence"), product, seen, sync("commit_group"),
+    loop = Loop(count=count, body=(sync("fence"), multiplied, seen, sync("commit_group"),
                                    sync("wait_group")))  # fmt: skip
     buffers = [Buffer(name=name, space="global", size=THREADS * 4) for name in ("x", "y")]
     buffers.append(Buffer(name="turns", space="global", size=4))
@@ -80,6 +84,26 @@ def simulated(program: Program, images: NDArray[np.uint8], fault: str = "") -> N
     return ran.images
 
 
+@pytest.fixture(scope="module")
+def reference() -> HostReference:
+    try:
+        return HostReference()
+    except InfrastructureError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("asks", TURNS)
+def test_each_turn_is_what_the_reference_on_a_device_makes_of_it(
+    reference: HostReference, asks: str
+) -> None:
+    for number, count in product(range(4), (COUNT, 3)):
+        program = looped(Turn(asks=asks, number=number), count)
+        images = images_of(program)
+        encoded = encode(program, model_for("sm_90a"))
+        expected = execute(program, images, target="sm_90a").images
+        assert np.array_equal(reference.execute(encoded, images), expected), (number, count)
+
+
 @pytest.mark.parametrize("asks", TURNS)
 def test_each_turn_does_what_the_oracle_and_the_device_make_of_it(asks: str) -> None:
     different = set()
@@ -92,6 +116,25 @@ def test_each_turn_does_what_the_oracle_and_the_device_make_of_it(asks: str) -> 
         assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
         different.add(expected.tobytes())
     assert len(different) >= 2
+
+
+def test_each_loop_has_turns_of_its_own(reference: HostReference) -> None:
+    """What stands in a loop asks for its turn, also behind another loop inside."""
+    later, first = Turn(asks="ne", number=0), Turn(asks="lt", number=1)
+    program = looped(later)
+    at = next(i for i, step in enumerate(program.steps) if isinstance(step, Loop))
+    inner = program.steps[at]
+    apart = Branch(
+        condition=first, then=(set_registers(destination="c", count=4, constant=0x4000_0000),)
+    )
+    outer = Loop(count=2, body=(Branch(condition=later, then=(inner,)), inner, apart))
+    program = replace(program, steps=(*program.steps[:at], outer, *program.steps[at + 1 :]))
+    assert undefined(program, target="sm_90a") == ()
+    images = images_of(program)
+    expected = execute(program, images, target="sm_90a").images
+    assert np.array_equal(simulated(program, images), expected)
+    encoded = encode(program, model_for("sm_90a"))
+    assert np.array_equal(reference.execute(encoded, images), expected)
 
 
 def test_the_first_of_three_turns_alone_leaves_out_d() -> None:
