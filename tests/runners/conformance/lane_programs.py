@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, LDMATRIX_FORMS
+from oracle.isa.lookup import FORMS, form_of
 from oracle.program.operands import Buffer, Place, Registers
 from oracle.program.operations import pack_registers
 from oracle.program.program import Program
-from oracle.program.steps import Barrier, Copy, Op, Rows, Step, memory_of, plain_load, plain_store
+from oracle.program.steps import (
+    Barrier,
+    Copy,
+    Op,
+    Step,
+    memory_of,
+    plain_load,
+    plain_store,
+    product_of,
+)
+from strategies.matrices import buffers_of, plain_access, single_instruction, span_of
 
 MOVE = next(form for form in FORMS if memory_of(form) is None and not form.is_product)
 ROWS = tuple(range(0, 512, 16))
 
 
-def held(form: Form, operand: str) -> Registers:
-    return Registers.of(form.vectors[operand])
-
-
 def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
     """Load A, B and C by lane, multiply into `over`, store."""
-    buffers, steps = [], []
-    for operand in "abc":
-        has = held(form, operand)
-        buffers.append(Buffer(name=operand, space="global", size=128 * has.words + 32))
-        steps.append(
-            plain_load(
-                registers=operand, count=has.registers, bits=has.bits,
-                place=Place(buffer=operand, offset=offset),
-            )
-        )  # fmt: skip
-    has = held(form, "d")
-    buffers.append(Buffer(name="d", space="global", size=128 * has.words + 32))
     multiply = Op.of(form=form, d=over, a="a", b="b", c="c")
-    store = plain_store(
-        registers=over, count=has.registers, bits=has.bits, place=Place(buffer="d", offset=offset)
+    steps = tuple(
+        step if step == multiply else step.changed(place=replace(step.place, offset=offset))
+        for step in single_instruction(multiply)
     )
-    return Program(buffers=tuple(buffers), steps=(*steps, multiply, store))
+    return Program(buffers=buffers_of(steps, lambda step: span_of(step).end + 16), steps=steps)
 
 
-def row_store(number: int, *, transposed: bool) -> Form:
-    return next(
-        form
-        for form in FORMS
-        if memory_of(form) is Rows
-        and form.is_store
-        and (form.number, form.transposed, form.texts["type"], form.space)
-        == (number, transposed, "b16", "shared")
-    )
+def rows(mnemonic: str, number: int, *, transposed: bool) -> Form:
+    turned = ".trans" if transposed else ""
+    return form_of(f"{mnemonic}.sync.aligned.m8n8.x{number}{turned}.shared.b16")
 
 
 def through_shared(form: Form, *, transposed: bool) -> Program:
     """Load rows of A and B where they fit, pack and turn D, store its rows."""
     buffers, fills, loads = [], [], list[Step]()
-    for operand in "abc":
-        has = held(form, operand)
+    product = product_of(form).changed(d="c")
+    for use in product.reads:
+        operand, has = use.field, use.holds
+        assert isinstance(has, Registers)
         size = max(1024, 128 * has.words)
         buffers.append(Buffer(name=operand, space="global", size=size))
         if has.bits == 32 and has.registers <= 4 and operand != "c":
@@ -62,23 +55,12 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
             fills.append(
                 Copy(source=Place(buffer=operand), destination=Place(buffer=shared), size=1024)
             )
-            rows = next(
-                one
-                for one in LDMATRIX_FORMS
-                if (one.number, one.transposed, one.texts["type"], one.space, one.shape.m)
-                == (has.registers, transposed, "b16", "shared", 8)
-            )
-            loads.append(Op.of(form=rows, registers=operand, buffer=shared, addresses=ROWS))
+            load = rows("ldmatrix", has.registers, transposed=transposed)
+            loads.append(Op.of(form=load, registers=operand, buffer=shared, addresses=ROWS))
         else:
-            loads.append(
-                plain_load(
-                    registers=operand, count=has.registers, bits=has.bits,
-                    place=Place(buffer=operand),
-                )
-            )  # fmt: skip
-    has = held(form, "d")
-    steps: list[Step] = [*fills, Barrier(), *loads]
-    steps.append(Op.of(form=form, d="c", a="a", b="b", c="c"))
+            loads.append(plain_access(use, Place(buffer=operand)))
+    has = Registers.of(form.vectors["d"])
+    steps: list[Step] = [*fills, Barrier(), *loads, product]
     if has.bits == 64:
         buffers.append(Buffer(name="d", space="global", size=128 * has.words))
         store = plain_store(registers="c", count=has.registers, bits=64, place=Place(buffer="d"))
@@ -93,7 +75,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
     ]  # fmt: skip
     empty = Copy(source=Place(buffer="o"), destination=Place(buffer="so"), size=512)
     turned = Op.of(
-        form=row_store(count, transposed=transposed), registers="t", buffer="so",
+        form=rows("stmatrix", count, transposed=transposed), registers="t", buffer="so",
         addresses=ROWS[::-1],
     )  # fmt: skip
     back = Copy(source=Place(buffer="so"), destination=Place(buffer="o"), size=512)
@@ -125,7 +107,7 @@ def moves(count: int) -> Program:
             Copy(source=Place(buffer=back), destination=Place(buffer=shared), size=size),
             Barrier(),
             Op.of(
-                form=row_store(count, transposed=transposed), registers="r", buffer=shared,
+                form=rows("stmatrix", count, transposed=transposed), registers="r", buffer=shared,
                 addresses=ROWS[::-1],
             ),
             Barrier(),
