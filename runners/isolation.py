@@ -61,23 +61,26 @@ def isolate(
     entry: str | None = None,
     limit: int = 64,
     failed: Failure | None = None,
+    copies: int = 1,
 ) -> Isolation:
     """Run a batch, leaving out the images that bring the runner down.
 
     One culprit among n images costs about log2(n) failed runs, or 2 to 3 where it hangs: parts of
     sqrt(n) images are run then. An image that fails in company but not alone has run. After `limit`
     failed runs what is undecided is left so, once there is a culprit. `failed` is how all failed.
+    So many `copies` of an image stand next to each other, and are culprits together: to run some of
+    them alone would tell nothing more, and each failed run may take a process.
     """
-    count = len(images)
+    count = len(images) // copies
     culprits: list[FailingImage] = []
     failures: list[Failure] = []
-    ran, sms = np.zeros(count, np.bool_), np.full(count, NO_SM, np.uint32)
+    ran, sms = np.zeros(len(images), np.bool_), np.full(len(images), NO_SM, np.uint32)
     results: Images = images.copy()
     # One after the other: a function that calls itself would keep the images until it is collected.
     left, stopped = [(0, count)] if count else [], False
     while left and not stopped:
         first, end = left.pop()
-        part = slice(first, end)
+        part = slice(first * copies, end * copies)
         known = failed if 1 < count == end - first else None
         outcome = known or runner.run(compiled, images[part], entry=entry)
         if isinstance(outcome, Ran):
@@ -86,7 +89,8 @@ def isolate(
         failures.append(outcome)
         hopeless = outcome.trouble in _HOPELESS
         if end - first == 1 and not hopeless:
-            culprits.append(FailingImage(index=first, failure=outcome))
+            numbers = range(part.start, part.stop)
+            culprits += [FailingImage(index=one, failure=outcome) for one in numbers]
         # Without a culprit, halving has found nothing yet that somebody could be told.
         most = limit if culprits else limit + _PATIENCE
         stopped = hopeless or len(failures) >= most

@@ -174,7 +174,9 @@ class ExperimentDevice:
         if isinstance(compiled, Failure):
             came = Isolation.of_nothing(many, compiled)
         else:
-            came = isolate(self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS)
+            came = isolate(
+                self._runner, compiled, many, entry=entry, limit=_FAILED_RUNS, copies=self._copies
+            )
         failed: dict[int, Kind] = {}
         if came.last is not None:
             if came.last.trouble is Trouble.UNSUPPORTED:

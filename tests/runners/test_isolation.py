@@ -54,6 +54,21 @@ def test_it_finds_exactly_the_culprits_and_runs_all_others(count: int, bad: set[
     assert np.array_equal(found.images[~found.ran], _images(count)[~found.ran])
 
 
+@given(bad=st.sets(st.integers(0, 31), min_size=1, max_size=3), copies=st.integers(2, 8))
+def test_copies_of_an_image_are_culprits_together(bad: set[int], copies: int) -> None:
+    numbers = {copies * image + image % copies for image in bad}  # one copy of each alone
+    images = _images(32 * copies)
+    runner = _Fragile(numbers, Trouble.STICKY_ERROR)
+    found = isolate(runner, _COMPILED, images, copies=copies)
+    several = [copies * image + copy for image in sorted(bad) for copy in range(copies)]
+    assert [culprit.index for culprit in found.culprits] == several
+    assert np.array_equal(np.flatnonzero(~found.ran), several)
+    assert found.complete
+    alone = _Fragile(bad, Trouble.STICKY_ERROR)
+    isolate(alone, _COMPILED, images[:32])
+    assert runner.failed == alone.failed
+
+
 @given(culprit=st.integers(0, 127))
 def test_one_culprit_costs_the_logarithm_of_the_batch(culprit: int) -> None:
     runner = _Fragile({culprit}, Trouble.STICKY_ERROR)

@@ -18,11 +18,12 @@ from repro_cases import half, multiplication, stored
 from corpus import Entry, Kind, ShrinkStatus
 from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination
+from fuzz.diagnosis.experiments import ExperimentDevice
 from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import rate_of, repeats_for, shown_by
 from fuzz.findings.verdicts import Answer, asked, probe
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, opened
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from runners.kernels import KernelModule
@@ -36,6 +37,7 @@ from runners.protocol import (
     Pending,
     Ran,
     Runner,
+    Trouble,
 )
 from strategies.programs.warpgroups import plain_multiplication
 
@@ -99,6 +101,23 @@ def test_each_execution_is_a_run_however_many_there_are_at_once(
     assert found.bad is bool(runner.failed)
     assert min(times, 10) <= runner.launches < 20
     assert len(found.samples) <= 1 + 8 + 1
+
+
+class _Poisoned(Rare):
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Collected:
+        self.launches += 1
+        return Collected(outcome=Failure(trouble=Trouble.STICKY_ERROR, message="poisoned"))
+
+
+def test_an_experiment_that_fails_runs_no_copies_of_an_image_apart(entry: Entry) -> None:
+    runner = _Poisoned(entry, 0.0)
+    subject = runner.subject
+    device = ExperimentDevice(BeatingRunner(runner, lambda: None), subject.module, copies=8)
+    found = device.results(subject.program, np.repeat(subject.image[None], 2, axis=0))
+    assert found is not None
+    assert found.wrong.all()
+    assert found.failed == dict.fromkeys(range(2), Kind.LAUNCH_FAILURE)
+    assert runner.launches == 3  # of both, and of each
 
 
 def test_once_in_a_thousand_is_found_in_as_many_runs_as_its_rate_asks_for(entry: Entry) -> None:
