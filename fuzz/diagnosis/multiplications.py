@@ -175,7 +175,7 @@ class _Trials:
         edits = dict[Site, tuple[Step, ...]]()
         for site, one in self.products.items():
             if isinstance(one.scale_d, Word):
-                then, otherwise = ((replace(one, scale_d=number),) for number in (1, 0))
+                then, otherwise = one.arms
                 edits[site] = (Branch(condition=one.scale_d, then=then, otherwise=otherwise),)
         program = self.without(edits)
         loops = [(site, one) for site, one in visit(program.steps) if isinstance(one, Loop)]

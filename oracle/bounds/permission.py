@@ -182,9 +182,6 @@ class BoundedWarps(Warps):
         c = _exactly(np.zeros((self.count, form.shape.m, form.shape.n), form.c_type.raw), np.uint8)
         if "d" in of:
             c = self._elements(form, "c", of["d"])
-        if isinstance(step.scale_d, Word):
-            added = (self.word(step.scale_d) != 0)[:, None, None]
-            c = {plane: np.where(added, one, one.dtype.type(0)) for plane, one in c.items()}
         found = {"c": c}
         for operand, scale in (("a", step.scale_a), ("b", step.scale_b)):
             if operand in step.tiles:

@@ -208,13 +208,11 @@ class Warps:
         """Return registers of D, (count, 128, words), of those that are read, in their order."""
         of = {use.field: words for use, words in zip(step.reads, given, strict=True)}
         form, shape = step.form, (self.count, self.threads, step.form.words("d"))
-        d, scale = of.get("d"), 0 if step.scale_d == 0 else 1
+        d, scale = of.get("d"), int(step.scale_d == 1)
         d = np.zeros(shape, np.uint32) if d is None else d
         matrices = {name: self.tile(step, name, plane) for name in step.tiles}
         if step.a:
             matrices["a"] = layouts.unpack(form, "a", of["a"], own_scratch())
-        if isinstance(step.scale_d, Word):
-            scale = self.word(step.scale_d) != 0
         metadata = None if step.selector is None else (of["e"][..., 0], step.selector)
         return multiply_warpgroup(
             form, matrices["a"], matrices["b"], d, scales=(scale, step.scale_a, step.scale_b),
@@ -421,6 +419,8 @@ def run(steps: tuple[Step, ...], warps: Warps, take: Taking = Warps.take) -> Non
     """Take a batch of warps through steps, one by one with `take`."""
     for step in steps:
         match step:
+            case AsyncProduct() if isinstance(step.scale_d, Word):
+                _where(warps.word(step.scale_d) != 0, warps, *step.arms, take)
             case Loop() if step.counts:
                 run(step.unrolled, warps, take)
             case Branch() | Loop():

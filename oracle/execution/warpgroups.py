@@ -86,19 +86,18 @@ def warpgroup_operands(
 
 def multiply_warpgroup(
     form: Form, a: NDArray[Any], b: NDArray[Any], d: NDArray[np.uint32], *,
-    scales: tuple[Any, int, int] = (1, 1, 1), metadata: Metadata | None = None, model: Model,
+    scales: tuple[int, int, int] = (1, 1, 1), metadata: Metadata | None = None, model: Model,
 ) -> NDArray[np.uint32]:  # fmt: skip
     """Do what `wgmma` does, of known form and model and one leading dimension, unchecked.
 
-    `scales`: Of D 0 or 1, or an array of them (tiles,); of A and B 1 or -1.
+    `scales`: Of D 0 or 1, of A and B 1 or -1.
     """
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
-    added = np.broadcast_to(np.asarray(scales[0], np.bool_), len(d))
     result = np.empty((len(d), form.threads, form.words("d")), np.uint32)
     scratch = own_scratch()
     for part in parts(form, len(d)):
         # D that is not added counts as +0.
-        before = np.where(added[part, None, None], d[part], np.uint32(0))
+        before = d[part] if scales[0] else np.zeros_like(d[part])
         addend = layouts.unpack(form, "c", before, scratch)
         left, right = _scaled(form, "a", a[part], scales[1]), _scaled(form, "b", b[part], scales[2])
         chosen = None if metadata is None else (metadata[0][part], metadata[1])

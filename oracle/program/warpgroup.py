@@ -150,6 +150,11 @@ class AsyncProduct(StepBase):
     def carried(self) -> str | None:
         return None if self.scale_d == 0 else self.d
 
+    @cached_property
+    def arms(self) -> tuple[tuple[AsyncProduct], tuple[AsyncProduct]]:
+        """What is done of it where scale-d holds, and where not."""
+        return (self.changed(scale_d=1),), (self.changed(scale_d=0),)
+
     def addresses(self, operand: str) -> NDArray[np.int64]:
         """Return the byte of the buffer of each byte of A or B, (lines, bytes of a line)."""
         tile = self.tiles[operand]

@@ -263,7 +263,7 @@ class _Writer(ProductWriter):
             self.multiply_async(step)
             return
         self._load_all()
-        then, otherwise = ((step.changed(scale_d=one),) for one in (1, 0))
+        then, otherwise = step.arms
         self._branch(Branch(condition=step.scale_d, then=then, otherwise=otherwise))
 
     def _loop(self, step: Loop) -> None:

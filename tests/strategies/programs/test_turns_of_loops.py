@@ -93,28 +93,21 @@ def reference() -> HostReference:
 
 
 @pytest.mark.parametrize("asks", TURNS)
-def test_each_turn_is_what_the_reference_on_a_device_makes_of_it(
+def test_each_turn_is_what_the_oracle_both_devices_and_the_isa_make_of_it(
     reference: HostReference, asks: str
 ) -> None:
+    different = set()
     for number, count in product(range(4), (COUNT, 3)):
         program = looped(Turn(asks=asks, number=number), count)
-        images = images_of(program)
-        encoded = encode(program, model_for("sm_90a"))
-        expected = execute(program, images, target="sm_90a").images
-        assert np.array_equal(reference.execute(encoded, images), expected), (number, count)
-
-
-@pytest.mark.parametrize("asks", TURNS)
-def test_each_turn_does_what_the_oracle_and_the_device_make_of_it(asks: str) -> None:
-    different = set()
-    for number in range(4):
-        program = looped(Turn(asks=asks, number=number))
         assert undefined(program, target="sm_90a") == ()
         images = images_of(program)
         expected = execute(program, images, target="sm_90a").images
-        assert np.array_equal(simulated(program, images), expected), number
-        assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
-        different.add(expected.tobytes())
+        encoded = encode(program, model_for("sm_90a"))
+        assert np.array_equal(reference.execute(encoded, images), expected), (number, count)
+        if count == COUNT:
+            assert np.array_equal(simulated(program, images), expected), number
+            assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
+            different.add(expected.tobytes())
     assert len(different) >= 2
 
 
