@@ -124,7 +124,9 @@ def shrink_program(trials: Trials) -> None:
     code: Reduction = partial(code_alone, target=trials.target)
     narrow: Reduction = partial(narrower, one_by_one=False)
     plain: Reduction = partial(plainer_products, one_by_one=False)
-    for reduction in (narrow, unnamed, one_warp, narrower, fitted, code, alone, given):
+    # What one warp does by itself is right in a smaller program if it was in the first.
+    first = (one_warp,) if trials.best is trials.first else ()
+    for reduction in (narrow, unnamed, *first, narrower, fitted, code, alone, given):
         _reduce(trials, reduction)
     _reduce(trials, plain_matrices)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2

@@ -549,10 +549,17 @@ class Examiner:
             return bad
         right = MemberRunner(self._parties.matrix.device, self._parties.right[0])
         good = verdicts_by(BeatingRunner(right, self._heartbeat.beat))
-        return lambda subjects: [
-            None if there is not None else here
-            for here, there in zip(bad(subjects), good(subjects), strict=True)
-        ]
+
+        def verdicts(subjects: Sequence[Subject]) -> Sequence[Kind | None]:
+            kinds = [*bad(subjects)]
+            # Most are right, and are not compiled again.
+            wrong = [at for at, kind in enumerate(kinds) if kind is not None]
+            if wrong:
+                for at, there in zip(wrong, good([subjects[at] for at in wrong]), strict=True):
+                    kinds[at] = kinds[at] if there is None else None
+            return kinds
+
+        return verdicts
 
 
 def _first(entry: Entry, subject: Subject) -> Attempt:
