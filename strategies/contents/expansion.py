@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import groupby, pairwise, zip_longest
+from itertools import accumulate, groupby, pairwise, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,16 +83,17 @@ _APART = {
 """Classes with values of which arithmetic is done apart: zeros, subnormals, infinities, NaN."""
 
 
-def by_class(recipe: Recipe, count: int, *, first: int) -> NDArray[np.intp]:
-    """Return the numbers of images, (count,), those of a class together, special values last.
+def by_class(recipe: Recipe, count: int, *, first: int) -> list[tuple[int, range]]:
+    """Return the numbers of the images of each class, by its place; special values are last.
 
     What works on many images at once is slower where one of them holds special values.
     """
-    numbers, classes = np.arange(first, first + count), recipe.classes
-    places = [(one in _APART, classes.index(one), slot) for slot, one in enumerate(classes)]
-    ranks = np.argsort(sorted(range(len(places)), key=places.__getitem__))
-    order: NDArray[np.intp] = np.argsort(ranks[numbers % len(ranks)], kind="stable")
-    return numbers[order]
+    classes, period = recipe.classes, len(recipe.classes)
+    places = sorted(
+        range(period), key=lambda at: (classes[at] in _APART, classes.index(classes[at]))
+    )
+    found = ((at, range(first + (at - first) % period, first + count, period)) for at in places)
+    return [(at, own) for at, own in found if own]
 
 
 Words = NDArray[np.uint32]
@@ -203,14 +204,15 @@ def _expand(
     if first + len(images) > 1 << 64:
         raise UsageError(f"there is no image {first + len(images) - 1}; the last one is 2^64 - 1")
     plan, share = plan_of(program), sharing(period)
-    numbers = by_class(recipe, len(images), first=first % period)
-    # Where each class that has images starts and ends.
-    slots = numbers % period
-    starts = np.flatnonzero(np.diff(slots, prepend=-1)).tolist()
-    places = zip(slots[starts].tolist(), pairwise([*starts, len(images)]), strict=True)
+    slots = by_class(recipe, len(images), first=first % period)
+    numbers = np.concatenate(
+        [np.arange(0), *(np.arange(own.start, own.stop, period) for _, own in slots)]
+    )
     # An image's turn is its number among those of its class, over all batches.
+    places = pairwise(accumulate((len(own) for _, own in slots), initial=0))
     classes = [
-        (slot, (first + (slot - first) % period) // period, *place) for slot, place in places
+        (slot, (first + (slot - first) % period) // period, *place)
+        for (slot, _), place in zip(slots, places, strict=True)
     ]
     # Blocks and streams of the words of an image: its bytes, its draws, that of gaps.
     kinds, counts = (NOISE_STREAM, DRAWS_STREAM, GAPS_STREAM), (len(plan.blocks), DRAWS // 8, 1)

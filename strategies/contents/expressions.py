@@ -258,6 +258,7 @@ _UFUNCS = {
 _PATTERNS = {Code.NOISE, Code.AT, Code.PATTERN, Code.NARROW}
 _NUMBERS = {Code.WIDE, Code.NUMBER, Code.CLIP, Code.LESS}
 _OF_ELEMENTS = {Code.LINE, Code.POSITION, Code.NOISE, Code.AT, Code.SUM}
+_FIXED, _VARYING = {Code.CONSTANT, Code.LINE, Code.POSITION}, {Code.DRAW, Code.AT, Code.SUM}
 
 
 def _operator(code: Code) -> Callable[[Node, Value], Node]:
@@ -288,6 +289,15 @@ class Node:
         if self.code in _OF_ELEMENTS:
             return False
         return not self.is_pattern and all(one.of_image for one in self.arguments)
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether it is the same in all images: of the number of a line and a position alone."""
+        return self.code in _FIXED or (
+            bool(self.arguments)
+            and self.code not in _VARYING
+            and all(one.is_fixed for one in self.arguments)
+        )
 
     @cached_property
     def number(self) -> np.int64:
@@ -420,7 +430,9 @@ class Steps:
         self._places: dict[object, int] = {NOISE: _NOISE}
         self._constants: list[Any] = [None] * _GIVEN  # Places of steps have None
         self._of_image: list[tuple[Node, int, _Make]] = []
+        self._fixed: list[tuple[int, _Make]] = []
         self._others: list[tuple[int, _Make]] = []
+        self._made: dict[tuple[int, ...], Given] = {}  # Constants and what is fixed, by size
         self._placed = [
             (None if line is None else self._value(line), self._value(position), self._raw(value))
             for line, position, value in placed
@@ -438,7 +450,7 @@ class Steps:
         multiplicands: Multiplicands,
     ) -> None:  # fmt: skip
         """Fill an operand in place; `known` are the numbers of its images, and is added to."""
-        made = self._constants.copy()
+        made = self._of_size(noise)
         made[:_GIVEN] = noise, draws, multiplicands
         for wanted, place, make in self._of_image:
             value = known.get(wanted)
@@ -460,6 +472,14 @@ class Steps:
                 element = images, row, made[position][:, :, 0]
                 view[element] = value[:, :, 0] if value.ndim else value
 
+    def _of_size(self, noise: Raw) -> Given:
+        """Return what is the same in all images, by place."""
+        if (made := self._made.get(noise.shape[1:])) is None:
+            made = self._made[noise.shape[1:]] = [noise, *self._constants[1:]]
+            for place, make in self._fixed:
+                made[place] = make(made)
+        return made.copy()
+
     def _constant(self, value: Any) -> int:
         self._constants.append(value)
         return len(self._constants) - 1
@@ -474,10 +494,10 @@ class Steps:
                 place = self._raw(wanted.arguments[0])
             else:
                 make, place = self._maker(wanted), self._constant(None)
-                if wanted.of_image:
+                if wanted.of_image and not wanted.is_fixed:
                     self._of_image.append((wanted, place, make))
                 else:
-                    self._others.append((place, make))
+                    self._behind(wanted).append((place, make))
             self._places[wanted] = place
         return place
 
@@ -491,9 +511,12 @@ class Steps:
                 self._places[key] = self._constant(wanted.of(dtype))
             else:
                 number, place = self._value(wanted), self._constant(None)
-                self._others.append((place, lambda made: made[number].astype(dtype)))
+                self._behind(wanted).append((place, lambda made: made[number].astype(dtype)))
                 self._places[key] = place
         return self._places[key]
+
+    def _behind(self, wanted: Node) -> list[tuple[int, _Make]]:
+        return self._fixed if wanted.is_fixed else self._others
 
     def _both(self, wanted: Node) -> tuple[int, int]:
         first, second = wanted.arguments[-2:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, assert_never
 
 import numpy as np
@@ -439,11 +440,15 @@ def plan_of(program: Program) -> FillPlan:
     covered = np.bincount(np.concatenate([np.zeros(0, np.int64), *(own for _, own in kept)]))
     for filling, own in kept:
         filling.meets = bool((covered[own] > 1).any())
+    # Runs of blocks that are read, and of others, by turns.
+    ends = np.flatnonzero(is_read[1:] != is_read[:-1]) + 1
+    runs = tuple(slice(*each) for each in pairwise((0, *(BLOCK * ends).tolist(), uses.size)))
+    first = int(is_read[0])
     return FillPlan(
         fillings=tuple(filling for filling, _ in reversed(kept)),
         blocks=np.flatnonzero(is_read).astype(np.uint64),
-        read=_runs(is_read),
-        gaps=_runs(~is_read),
+        read=runs[1 - first :: 2],
+        gaps=runs[first::2],
     )
 
 
@@ -473,11 +478,6 @@ def metadata_bytes(chunks: tuple[int, ...]) -> NDArray[np.uint8]:
     """Return a byte of metadata of such chunks of 4 bits for each byte, uint8 (256,)."""
     half = np.resize(np.array(chunks, np.uint8), 16)
     return (half[:, None] << np.uint8(4) | half).ravel()
-
-
-def _runs(chosen: NDArray[np.bool_]) -> tuple[slice, ...]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
-    return tuple(slice(start, stop) for start, stop in (BLOCK * edges).reshape(-1, 2).tolist())
 
 
 def _matrices(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
