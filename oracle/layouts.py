@@ -77,7 +77,7 @@ def expanded(
     units <<= shift
     words = units[..., 0::2] + units[..., 1::2]
     # Negative digits borrow from those above, which a half of their range added to each prevents.
-    half = np.full(8 // digit.itemsize, np.iinfo(digit).min, digit).view("<i8")
+    half = np.full(8 // digit.itemsize, -1 << 8 * digit.itemsize - 1, digit).view("<i8")
     words += half
     words ^= half
     return words.astype("<i8", copy=False).view(digit)

@@ -185,6 +185,12 @@ class _Data(ConjectureData):
             self.mark_overrun()
         return value
 
+    def draw(self, strategy: SearchStrategy[T], *more: Any, **named: Any) -> T:
+        """Draw from a strategy; of one that is a function nothing is noted."""
+        plain = isinstance(strategy, Drawn)
+        made: T = strategy.do_draw(self) if plain else super().draw(strategy, *more, **named)
+        return made
+
 
 class Drawn(SearchStrategy[T]):
     """A strategy of one function; nothing is looked up to put it together."""

@@ -6,10 +6,10 @@ Features are a pure function of a program, never of how it was drawn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-from typing import assert_never
+from typing import Any, Self, assert_never
 
 from oracle.isa.forms import ROW_BYTES, Form, Matrix
 from oracle.isa.lookup import FORMS, INSTRUCTIONS
@@ -51,21 +51,25 @@ class Dimension(StrEnum):
     SCALAR = "scalar instruction"
 
 
-@dataclass(frozen=True)
-class Feature:
-    """Something that a program has."""
+class Feature(str):
+    """Something that a program has, which is what it is called: no two have the same name."""
 
-    value: str  # What it is called: no two features have the same name
-    dimension: Dimension = field(compare=False)
-    opaque: bool | None = field(default=None, compare=False)
+    value: str
+    dimension: Dimension
+    opaque: bool | None
     """Whether only programs on wmma's fragments have it, or (False) on registers known by lane."""
-    operand: str = field(default="", compare=False)  # Without this kind no program has it
+    operand: str  # Without this kind no program has it
 
-    def __str__(self) -> str:
-        return self.value
+    def __new__(
+        cls, value: str, dimension: Dimension, opaque: bool | None = None, operand: str = ""
+    ) -> Self:
+        """Return what has a name, a dimension and so on."""
+        made = super().__new__(cls, value)
+        made.value, made.dimension, made.opaque, made.operand = value, dimension, opaque, operand
+        return made
 
-    def __hash__(self) -> int:
-        return hash(self.value)
+    def __getnewargs__(self) -> tuple[Any, ...]:  # of a copy in another process
+        return self.value, self.dimension, self.opaque, self.operand
 
 
 @cache

@@ -58,16 +58,19 @@ from oracle.program.warpgroup import (
 )
 
 
-@lru_cache(maxsize=1024)
 def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[BreachReason, ...]:
     """Return every reason why a program is undefined on a target, forms that it lacks apart."""
+    return _undefined(program, parse_target(split_compiler(target)[0]).number)
+
+
+@lru_cache(maxsize=1024)
+def _undefined(program: Program, number: int) -> tuple[BreachReason, ...]:
     marks: _Marks = {
         (space, what, None): np.full(size, what == _UNWRITTEN)
         for space, size in (("global", program.image_bytes), ("shared", program.shared_bytes))
         for what in (_READ, _WRITTEN, _UNWRITTEN)
     }
     flight = InFlight.of(program.shared_bytes, program.offset) if program.warps > 1 else None
-    number = parse_target(split_compiler(target)[0]).number
     state = _State(program, number, [], "", {}, marks, flight)
     _check_steps(state, program.steps, "")
     return tuple(state.reasons)

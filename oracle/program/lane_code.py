@@ -126,7 +126,8 @@ def read_by(statement: Statement) -> set[str]:
     """Return the registers that a statement reads itself, those inside it apart."""
     match statement:
         case Assign():
-            named = {*statement.sources, statement.guard}
+            read = {one for one in statement.sources if isinstance(one, str)}
+            return {*read, statement.guard.removeprefix("!")} if statement.guard else read
         case Repeat():
             named = {statement.count, statement.entry}
         case If() | Leave():
