@@ -256,6 +256,7 @@ class BeatingRunner(ForwardingRunner):
     def __init__(self, runner: Runner, beat: Callable[[], None], *, keeps: bool = False) -> None:
         super().__init__(runner)
         self._beat, self._keeps = beat, keeps
+        self._lender = runner if isinstance(runner, Lender) else None
         self.kept: dict[KernelModule, Compiled] = {}
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
@@ -271,8 +272,8 @@ class BeatingRunner(ForwardingRunner):
 
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return memory to fill, uint8 (count, image_bytes), of the runner if it has any."""
-        if isinstance(self._runner, Lender):
-            return self._runner.lease(count, image_bytes)
+        if self._lender is not None:
+            return self._lender.lease(count, image_bytes)
         return np.empty((count, image_bytes), np.uint8)
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
