@@ -90,6 +90,17 @@ def test_moves_go_all_at_once_and_leave_what_is_computed(key: int) -> None:
     assert moves[1] < moves[0]
 
 
+def test_moves_go_but_for_the_one_without_which_nothing_shows() -> None:
+    moves = "".join(
+        f"mov.b32 %a{at}, %x{at};\nst.global.b32 [%rd{at}], %a{at};\n" for at in range(8)
+    )
+    loads = "".join(f"ld.global.b32 %x{at}, [%rd{at}];\n" for at in range(8))
+    reducer = Reducer(lambda ptx: "mov.b32 %a5, %x5;" in ptx, loads + moves, end=math.inf)
+    reducer._forward()
+    assert [words for words in reducer.text.splitlines() if "mov" in words] == ["mov.b32 %a5, %x5;"]
+    assert reducer.text.count("st.global") == 8
+
+
 def test_without_time_it_is_the_kernel_of_the_program() -> None:
     one = subject()
     kernel = smallest_kernel(wrong((r"brev\.b32", "not.b32")), one, Kind.VIOLATION, seconds=0)
