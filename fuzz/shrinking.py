@@ -105,7 +105,6 @@ _SINGLE: tuple[Reduction, ...] = (
     plain_matrices,
     plainer_accesses,
     stored,
-    smaller_code,  # of no fewer lines: a piece of code has dozens of constants and names
 )
 _COMPILED = 2, 16
 """Programs of the first module, and of one at most: what follows a success is compiled in vain."""
@@ -124,8 +123,9 @@ def shrink_program(trials: Trials) -> None:
     code: Reduction = partial(code_alone, target=trials.target)
     narrow: Reduction = partial(narrower, one_by_one=False)
     plain: Reduction = partial(plainer_products, one_by_one=False)
+    begin = trials.best
     # What one warp does by itself is right in a smaller program if it was in the first.
-    first = (one_warp,) if trials.best is trials.first else ()
+    first = (one_warp,) if begin is trials.first else ()
     for reduction in (narrow, unnamed, *first, narrower, fitted, code, alone, given):
         _reduce(trials, reduction)
     _reduce(trials, plain_matrices)
@@ -141,7 +141,10 @@ def shrink_program(trials: Trials) -> None:
         for reduction in (alone, given, *_SINGLE):
             _reduce(trials, reduction)
         if trials.best is at:
-            return
+            break
+    if at is begin:
+        # Of no fewer lines: a piece of code has dozens of constants and names.
+        _reduce(trials, smaller_code)
 
 
 def _reduce(trials: Trials, reduction: Reduction) -> None:
