@@ -52,6 +52,7 @@ from strategies.features import (
     Focus,
     Has,
     features_of,
+    least_reached,
     main_form,
     possible_features,
 )
@@ -253,8 +254,8 @@ class ProgramCoverage(Coverage):
         """Choose what programs should be about: what was reached least, ties by the key.
 
         All families of forms come once before any comes again; within one the form that was reached
-        least, and it is asked for features that the family had least. `first` is how many were
-        chosen under this key before.
+        least for its cost, and it is asked for features that the family had least. `first` is how
+        many were chosen under this key before.
         """
         families: dict[str, list[Form]] = {}
         for form in forms:
@@ -267,10 +268,7 @@ class ProgramCoverage(Coverage):
             # Turns of one epoch know the same counts; the shuffle goes on where the last ended.
             order = shuffled(families[family], derived_seed(key, family))
             start = turn % len(order)
-            form = min(
-                order[start:] + order[:start],
-                key=lambda form: self.counts["main_forms"][form.opcode],
-            )
+            form = least_reached(order[start:] + order[:start], self.counts["main_forms"])
             random_ = random.Random(derived_seed(key, "wishes", index))
             dimensions, wishes = list(WISHED), set[Feature]()
             random_.shuffle(dimensions)

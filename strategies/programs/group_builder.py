@@ -55,6 +55,7 @@ class GroupBuilder:
     words: int = 0
     parts: int = 0  # Drawn like programs of one warp
     rows: int = 0  # Stores of rows
+    fewest: int = 0  # Registers of a thread that compilers ask for, whatever its values are
     alone: Callable[[Builder], Program] | None = None  # What draws these
     focus: Focus = field(default_factory=Focus)
     module: Module = field(default_factory=Module.named)

@@ -20,7 +20,7 @@ from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Count, Place, Turn, Uniform, Word, most_of
 from oracle.program.operations import set_registers
-from oracle.program.program import MOST, Program
+from oracle.program.program import MOST, Program, requirements
 from oracle.program.steps import (
     Barrier,
     Branch,
@@ -64,9 +64,10 @@ _SPARE = (40, 40, 64)
 -O3 36 are enough (240 programs). Of 240 so bound ptxas 13.5.37 refuses two at -O0 and one at -O3,
 and spills of 20 there; bound for the largest D alone, two and one of 37 (2026-11-29)."""
 _GRANULE = 8  # Registers that a thread is given at once
-_MOST_COLUMNS = 1280
-"""Columns of D that are computed, all turns and multiplications together: an oracle takes a second
-for 8 images of so many (2026-11)."""
+_OF_F64 = 64  # Those that ptxas 13.5.37 wants for an mma.sync of f64, at -O0 and -O3 (2026-11-30)
+_MOST_COLUMNS = 640
+"""Columns of D that are computed, all turns and multiplications together. With 1,280 the oracle
+takes 1.5 and ptxas 13.0.88 1.15 times as long (128 programs, 2026-11-30)."""
 
 
 def group_program(
@@ -130,6 +131,7 @@ def _bound(builder: GroupBuilder) -> int:
     if dice.below(4):
         return 0
     needed = sum(form.words("d") for form in builder.d.values()) + dice.one_of(_SPARE)
+    needed = max(needed, builder.fewest)
     return min(MOST, -(-needed // _GRANULE) * _GRANULE)
 
 
@@ -465,6 +467,8 @@ def _part(builder: GroupBuilder, dice: Dice) -> None:
         builder.data, known, known, focus, builder.module, prefix=prefix, threads=threads
     )  # fmt: skip
     program = builder.alone(drawn)
+    if any(form.is_product and form.a_type.name == "f64" for form in requirements(program)):
+        builder.fewest = _OF_F64
     builder.buffers += program.buffers
     builder.shared += program.shared_bytes
     if builder.turns > 1:  # else it could race with itself in the turn before

@@ -183,6 +183,24 @@ def test_one_round_of_eight_ends_with_programs_of_warpgroups_and_all_others_stay
         assert all(is_available(form, batch.module) for form in requirements(batch.program))
 
 
+def test_narrow_accumulators_of_warpgroups_come_more_often_and_all_come() -> None:
+    pattern = "wgmma.mma_async.sync*.f32.f16.f16"
+    forms = selected_forms(Selection(pattern=pattern), target="sm_90a", version="8.7")
+    assert [form.shape.n for form in forms] == [*range(8, 264, 8)]
+    reached = ProgramCoverage()
+    for key in range(8 * len(forms)):
+        (focus,) = reached.focuses(key, 1, forms)
+        assert focus.form is not None
+        reached.counts["main_forms"][focus.form.opcode] += 1
+        if key == 2 * len(forms):
+            early = [reached.counts["main_forms"][form.opcode] for form in forms]
+    counts = [reached.counts["main_forms"][form.opcode] for form in forms]
+    half = len(forms) // 2
+    assert sum(early[:half]) > 2 * sum(early[half:])
+    assert sum(counts[:half]) > 2 * sum(counts[half:])
+    assert all(counts)
+
+
 def test_rounds_of_selected_warpgroup_forms_have_nothing_else() -> None:
     only = Selection(pattern="wgmma*n8k*")
     forms = selected_forms(only, target=TARGET, version="8.7", groups=True)

@@ -187,7 +187,7 @@ def test_hardly_a_program_is_bound_to_fewer_registers_than_a_compiler_needs() ->
     products = [form for form in warpgroup_forms() if form.is_product]
     made = [
         compiler.compile(emit(batch.program, module=batch.module), "sm_90a")
-        for key in range(20)
+        for key in range(20, 40)
         for batch in round_batches(products, target="sm_90a", version="8.4", key=key, count=8)
         if batch.program.registers
     ]
