@@ -161,6 +161,7 @@ def _program(builder: Builder) -> Program:
         _row_load(builder)
     if builder.take(Has.COPY) or copied:
         _copy(builder)
+    full = full and bool(builder.everything.fragment_products)  # all warps of a warpgroup have none
     if opaque and (Has.SPILLS in wanted or (full and not wanted)):
         _ballast(builder)
     if main.is_product:

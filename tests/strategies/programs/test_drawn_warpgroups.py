@@ -25,9 +25,9 @@ from oracle.isa.targets import Module
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
 from oracle.program.operands import Word
-from oracle.program.program import FEWEST, Program, walk
+from oracle.program.program import FEWEST, Program, requirements, walk
 from oracle.program.steps import PlainAccess
-from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.compilers import find_assembler
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit
@@ -36,9 +36,11 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.contents.expansion import expand
 from strategies.contents.expressions import fields_of
-from strategies.draws import draw_one
+from strategies.draws import Drawn, draw_one
 from strategies.features import Focus
 from strategies.programs import programs, undefined_programs
+from strategies.programs.builder import Builder, Dice, everything
+from strategies.programs.drawing import _program
 from strategies.programs.undefined import GROUP_DAMAGES, damaged
 from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
@@ -133,6 +135,20 @@ def with_words_of_loops(program: Program) -> NDArray[np.uint8]:
     for index, place in enumerate(places):
         images[np.arange(len(images)) >> index % 2 & 1 == 1, place : place + 4] = 0
     return images
+
+
+def test_no_part_for_all_four_warps_loads_fragments_of_wmma(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even where more registers are to be live than there are, one time in 128."""
+    monkeypatch.setattr(Dice, "once_in", lambda dice, number: True)
+    known = replace(everything(MODULE), fragment_products=(), row_stores=())
+    part = Drawn(
+        lambda data: _program(Builder(data, known, known, Focus(), MODULE, threads=THREADS))
+    )
+    found = [draw_one(part, key) for key in range(100)]
+    rows = [one for one in found if any(form.is_load for form in requirements(one))]
+    assert len(rows) >= 5  # of the others none has more
 
 
 @pytest.mark.parametrize("key", [10, 19, 24])
