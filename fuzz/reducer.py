@@ -40,6 +40,8 @@ _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
 _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
 _REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
 _MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
+_MADE = re.compile(r"(\S+) (%[\w$]+), ?([^\[\]{}]+);", re.ASCII)
+"""What writes one register, and accesses no memory."""
 _SUM = re.compile(
     r"add\.[su](?:32|64) ([%A-Za-z_$][\w$]*), ?([%A-Za-z_$][\w$]*), ?(-?(?:0[xX])?[\da-fA-F]+);",
     re.ASCII,
@@ -132,19 +134,36 @@ def indented(ptx: str) -> str:
     return "".join(lines)
 
 
+def _copied(pieces: Sequence[Piece], place: int, written: Sequence[set[str]]) -> Sequence[str]:
+    """Return what a place writes, and what has that value: the result of an equal line, too."""
+    words = pieces[place][0]
+    if copy := _MOVE.fullmatch(words):
+        return copy[1], copy[2]
+    if made := _MADE.fullmatch(words):
+        held, since = {made[2], *re.findall(r"%[\w$.]+", made[3])}, set[str]()
+        for at in range(place - 1, -1, -1):
+            one = _MADE.fullmatch(pieces[at][0])
+            if one and (one[1], one[3]) == (made[1], made[3]) and one[2] not in since:
+                return made[2], one[2]
+            since |= written[at]
+            if not since.isdisjoint(held):
+                break
+    return ()
+
+
 def _forwarded(pieces: Sequence[Piece], places: Iterable[int]) -> list[Piece]:
-    """Return pieces that name what is moved at some places; each move there is an empty one."""
+    """Return pieces that name what is copied at some places; each copy there is an empty one."""
     pieces = [*pieces]
     written = [{*KernelLine.of(words).writes} for words, _ in pieces]
     for place in places:
-        copy = _MOVE.fullmatch(pieces[place][0])
-        if not copy or sum(copy[1] in names for names in written) > 1:
+        copy, other = _copied(pieces, place, written) or ("", "")
+        if not copy or sum(copy in names for names in written) > 1:
             continue
-        ends = (at for at, names in enumerate(written) if at > place and copy[2] in names)
-        end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy[1])}(?![\w$.])")
+        ends = (at for at, names in enumerate(written) if at > place and other in names)
+        end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy)}(?![\w$.])")
         outside = (one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg"))
-        if any(copy[2] in names for names in written) and not any(map(name.search, outside)):
-            inside = [(name.sub(copy[2], one), free) for one, free in pieces[place + 1 : end]]
+        if any(other in names for names in written) and not any(map(name.search, outside)):
+            inside = [(name.sub(other, one), free) for one, free in pieces[place + 1 : end]]
             pieces[place:end] = [("", True), *inside]
     return pieces
 
@@ -233,7 +252,7 @@ class Reducer:
         return [*self._pieces[:start], *pieces, *self._pieces[end:]]
 
     def _forward(self) -> None:
-        """Name what is moved in place of its copy, until it is written again: all, or halves."""
+        """Name what is copied in place of its copy, until it is written again: all, or halves."""
         pieces, groups = self._pieces, [range(len(self._pieces))]
         while groups:
             places = groups.pop()

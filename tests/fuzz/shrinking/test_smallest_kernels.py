@@ -101,6 +101,23 @@ def test_moves_go_but_for_the_one_without_which_nothing_shows() -> None:
     assert reducer.text.count("st.global") == 8
 
 
+@pytest.mark.parametrize(
+    ("between", "lines"),
+    [("", 1), ("mov.b32 %x0, 7;\n", 2), ("ld.global.b32 %a0, [%rd0];\n", 2)],
+)
+def test_what_equal_lines_compute_is_computed_once(between: str, lines: int) -> None:
+    text = (
+        "ld.global.b32 %x0, [%rd0];\n"
+        f"add.u32 %a0, %x0, 3;\nmul.lo.u32 %b0, %a0, %a0;\n{between}"
+        "add.u32 %a1, %x0, 3;\nmul.lo.u32 %b1, %a1, %a1;\n"
+        "st.global.v2.b32 [%rd0], {%b0, %b1};\n"
+    )
+    reducer = Reducer(lambda ptx: True, text, end=math.inf)
+    reducer._forward()
+    assert reducer.text.count("add.u32") == reducer.text.count("mul.lo") == lines
+    assert ("{%b0, %b0}" in reducer.text) == (lines == 1)
+
+
 def test_without_time_it_is_the_kernel_of_the_program() -> None:
     one = subject()
     kernel = smallest_kernel(wrong((r"brev\.b32", "not.b32")), one, Kind.VIOLATION, seconds=0)
