@@ -188,7 +188,7 @@ class Known:
         like, builds = self._like(case, today), wrong_builds(case)
         # What names no build, such as a case by hand, is known by none.
         known = builds and all(any(row.covers(build) for row in like) for build in builds)
-        return like[0] if known else None
+        return next(row for row in like if any(map(row.covers, builds))) if known else None
 
     def like(self, case: Case, *, today: date | None = None) -> Row | None:
         """Return what has the identity of a finding, whatever builds are known to have it."""

@@ -186,6 +186,14 @@ def test_a_row_is_of_the_builds_that_it_names(build: Build, holds: bool) -> None
     assert one.covers(build) is holds
 
 
+def test_what_two_rows_name_alike_is_known_as_the_one_of_its_build() -> None:
+    spans = [f'[{{name = "ptxas", levels = [{level}]}}]' for level in (3, 0)]
+    optimised, plain = (row('["x"]', compilers=span) for span in spans)
+    listed = known(optimised, plain.replace('"one"', '"two"'))
+    found = [listed.match(wrong("x", level=level)) for level in (3, 0, 1)]
+    assert [one and one.id for one in found] == ["one", "two", None]
+
+
 @pytest.mark.parametrize(
     ("instructions", "names", "holds"),
     [
