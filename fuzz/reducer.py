@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, groupby, islice, takewhile
@@ -40,8 +41,6 @@ _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+([^;]*);")
 _NUMBER = re.compile(r"(?<![\w.%$])-?(?:0[xX][0-9a-fA-F]+|[0-9]+)U?(?![\w.])")
 _REGISTER = re.compile(r"(?<![\w$.%])[%A-Za-z_$][\w$]*(?![\w$.])")
 _MOVE = re.compile(r"(?:mov|cvta\.to\.global)\.\w+ ([%A-Za-z_$][\w$]*), ?([\w%$-]+);", re.ASCII)
-_MADE = re.compile(r"(\S+) (%[\w$]+), ?([^\[\]{}]+);", re.ASCII)
-"""What writes one register, and accesses no memory."""
 _SUM = re.compile(
     r"add\.[su](?:32|64) ([%A-Za-z_$][\w$]*), ?([%A-Za-z_$][\w$]*), ?(-?(?:0[xX])?[\da-fA-F]+);",
     re.ASCII,
@@ -134,37 +133,37 @@ def indented(ptx: str) -> str:
     return "".join(lines)
 
 
-def _copied(pieces: Sequence[Piece], place: int, written: Sequence[set[str]]) -> Sequence[str]:
-    """Return what a place writes, and what has that value: the result of an equal line, too."""
-    words = pieces[place][0]
-    if copy := _MOVE.fullmatch(words):
-        return copy[1], copy[2]
-    if made := _MADE.fullmatch(words):
-        held, since = {made[2], *re.findall(r"%[\w$.]+", made[3])}, set[str]()
-        for at in range(place - 1, -1, -1):
-            one = _MADE.fullmatch(pieces[at][0])
-            if one and (one[1], one[3]) == (made[1], made[3]) and one[2] not in since:
-                return made[2], one[2]
-            since |= written[at]
-            if not since.isdisjoint(held):
-                break
-    return ()
+def _forwarded(pieces: Sequence[Piece], places: Collection[int]) -> list[Piece]:
+    """Return pieces that name what is copied at some places; each copy there is an empty one.
 
-
-def _forwarded(pieces: Sequence[Piece], places: Iterable[int]) -> list[Piece]:
-    """Return pieces that name what is copied at some places; each copy there is an empty one."""
+    A copy is what is moved, or what an equal line before has computed and is there still.
+    """
     pieces = [*pieces]
     written = [{*KernelLine.of(words).writes} for words, _ in pieces]
-    for place in places:
-        copy, other = _copied(pieces, place, written) or ("", "")
-        if not copy or sum(copy in names for names in written) > 1:
-            continue
-        ends = (at for at, names in enumerate(written) if at > place and other in names)
-        end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy)}(?![\w$.])")
-        outside = (one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg"))
-        if any(other in names for names in written) and not any(map(name.search, outside)):
-            inside = [(name.sub(other, one), free) for one, free in pieces[place + 1 : end]]
-            pieces[place:end] = [("", True), *inside]
+    times = Counter[str]()  # how often each register was written so far
+    computed: dict[tuple[object, ...], tuple[str, int]] = {}
+    for place in range(len(pieces)):
+        line = KernelLine.of(pieces[place][0])
+        what = (line.opcode, *line.operands[1:], *(times[name] for name in line.reads))
+        copy, other = "", ""
+        if moved := _MOVE.fullmatch(line.text):
+            copy, other = moved.groups()
+        elif len(line.writes) == 1 and not line.guard and {*"[{"}.isdisjoint(line.text):
+            (copy,) = line.writes
+            other, then = computed.get(what, ("", 0))
+            if not other or times[other] != then:
+                computed[what], other = (copy, times[copy] + 1), ""
+        if other and place in places and sum(copy in names for names in written) <= 1:
+            ends = (at for at, names in enumerate(written) if at > place and other in names)
+            end, name = next(ends, len(pieces)) + 1, re.compile(rf"{re.escape(copy)}(?![\w$.])")
+            outside = (
+                one for one, _ in pieces[:place] + pieces[end:] if not one.startswith(".reg")
+            )
+            if any(other in names for names in written) and not any(map(name.search, outside)):
+                inside = [(name.sub(other, one), free) for one, free in pieces[place + 1 : end]]
+                pieces[place:end] = [("", True), *inside]
+                continue
+        times.update(line.writes)
     return pieces
 
 
