@@ -271,19 +271,20 @@ class Body:
         """Append a loop: it counts down, or, where something is asked of its turns, up."""
         again, end = self.labels("LOOP", "DONE")
         predicate, count = self.scratch("pred"), self.uniform(step.count)
-        before, asks, behind = f"sub.u32 {count}, {count}, 1", f"eq.u32 {predicate}, {count}, 0", ""
-        around = self._turn
+        around, over = self._turn, f"eq.u32 {predicate}, {count}, 0"
         if step.counts:
             self._turn = turn, _ = self.scratch("b32"), count
+            over = f"ge.u32 {predicate}, {turn}, {count}"
             self.add(f"mov.b32 {turn}, 0")
-            before, asks = "", f"ge.u32 {predicate}, {turn}, {count}"
-            behind = f"add.u32 {turn}, {turn}, 1"
         self.label(again)
-        self.add(f"setp.{asks}")
+        self.add(f"setp.{over}")
         self.add(f"bra {end}", guard=f"@{predicate}")
-        self.add(*filter(None, [before]))
+        if not step.counts:
+            self.add(f"sub.u32 {count}, {count}, 1")
         self.write(step.body, f"{number}.body.")
-        self.add(*filter(None, [behind]), f"bra {again}")
+        if step.counts:
+            self.add(f"add.u32 {turn}, {turn}, 1")
+        self.add(f"bra {again}")
         self.label(end)
         self._turn = around
 

@@ -161,8 +161,9 @@ def _program(builder: Builder) -> Program:
         _row_load(builder)
     if builder.take(Has.COPY) or copied:
         _copy(builder)
-    full = full and bool(builder.everything.fragment_products)  # all warps of a warpgroup have none
-    if opaque and (Has.SPILLS in wanted or (full and not wanted)):
+    # All warps of a warpgroup have no fragments of wmma.
+    spilled = opaque and builder.everything.fragment_products
+    if spilled and (Has.SPILLS in wanted or (full and not wanted)):
         _ballast(builder)
     if main.is_product:
         _multiply(builder, main, number, controls, hoisted=hoisted)
