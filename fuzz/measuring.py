@@ -6,10 +6,10 @@ programs of one multiplication each. Images are compared in this process, or in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,11 @@ from oracle.models import (
     ScalarDot,
     ScaledDot,
     TruncatedDot,
+    Unit,
+    figures_in,
+    values_in,
 )
-from oracle.models.figures import DotUnit, allowed_of, exact_name, values_in
+from oracle.models.figures import KINDS, DotUnit, allowed_of, exact_name
 from oracle.program.program import Program
 from oracle.program.steps import product_of
 from oracle.program.warpgroup import AsyncProduct
@@ -57,13 +60,14 @@ from strategies.matrices import single_program
 from strategies.programs.warpgroups import plain_multiplication
 
 Array = NDArray[Any]
-AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot, ScaledDot)
 
 _BATCH, _BATCH_BYTES = 8192, 32 << 20
 """Images of one launch, and their bytes, at most: they fill a GPU."""
 CHUNK = 4096  # Images of 16 x 16 elements at most that are made, run and compared together
 _SHOWN, _KEPT = 32, 256  # Differing dot products of a chunk, and of a round, that are explained
-_EXACT_IMAGES, _SCALAR_IMAGES = 64, 1024
+_CHOSEN_IMAGES = {ExactSum: 64, ScalarDot: 1024}
+"""By kinds of units of which one figure is measured: random images that decide between its values.
+"""
 _ROUNDS = 3  # How often a unit is fitted again with random images that contradicted its figures
 
 
@@ -278,37 +282,22 @@ class Measurer:
     def measure(self, units: Sequence[MeasuredUnit]) -> Iterator[MeasuredResult]:
         """Return what is found out of each unit, as it is confirmed."""
         # Of f64 there is one set of figures for all roundings.
-        doubles = [unit for unit in units if unit.kind == "double"]
-        fitted = [[unit] for unit in units if unit.kind in ("dot", "scaled")] + [doubles] * bool(
-            doubles
-        )
+        doubles = [unit for unit in units if unit.kind is DoubleChain]
+        fitted = [[unit] for unit in units if unit.kind in (TruncatedDot, ScaledDot)]
+        fitted += [doubles] * bool(doubles)
         evidence = list(map(self._evidence, fitted))
         for some, seen, found in zip(fitted, evidence, self.map_fits(fit, evidence), strict=True):
             yield self._fitted(some, seen, found)
-        for unit in units:
-            form = unit.first
-            if unit.kind == "scalar":
-                # In which order four products are added up in scalar arithmetic, if they are.
-                row = self.known.scalar_for(form)
-                tiles = self.device.random(form, _SCALAR_IMAGES, self.seed)[:3]
-                values = allowed_of(ScalarDot)["order"].words
-                yield self._chosen(unit, "order", row and row.order.value, values, tiles)
-            elif unit.kind == "exact":
-                name, tiles = (
-                    exact_name(form),
-                    self.device.random(form, _EXACT_IMAGES, self.seed)[:3],
-                )
-                values = allowed_of(ExactSum)[name].words
-                yield self._chosen(unit, name, values_in(self.known.exact).get(name), values, tiles)
+        yield from (self._chosen(unit) for unit in units if unit.kind in _CHOSEN_IMAGES)
 
     def _evidence(self, units: Sequence[MeasuredUnit]) -> ProbeEvidence:
-        types, depth = units[0].types, units[0].first.stored.shape.k
-        is_double = units[0].kind == "double"
-        form = units[0].first
+        types, form, depth = units[0].types, units[0].first, units[0].first.stored.shape.k
         if form.is_scaled:
             dots = scaled_probes(types, depth, form.scales, form.texts["stype"])
+        elif units[0].kind is DoubleChain:
+            dots = double_probes(depth)
         else:
-            dots = double_probes(depth) if is_double else float_probes(types, depth)
+            dots = float_probes(types, depth)
         returned = np.concatenate([self.device.dots(unit.first, dots) for unit in units])
         roundings = tuple(unit.first.rounding or "rn" for unit in units)
         return ProbeEvidence(types, dots, returned, roundings)
@@ -317,14 +306,9 @@ class Measurer:
         self, units: Sequence[MeasuredUnit], evidence: ProbeEvidence, found: Fit
     ) -> MeasuredResult:
         unit, forms = units[0], tuple(form for unit in units for form in unit.forms)
-        if unit.kind == "double":
+        if unit.kind is DoubleChain:
             unit = MeasuredUnit(name=unit.types, types=unit.types, forms=forms)
-        row: DotUnit | DoubleChain | None = self.known.find_dot(unit.first)
-        if unit.kind == "double":
-            row = self.known.doubles
-        elif unit.kind == "scaled" and self.known.judges(unit.first):
-            row = self.known.scaled_for(unit.first)
-        known = {} if row is None else values_in(row)
+        known = self._known(unit)
         if isinstance(known.get("nan"), NanRule) and known["nan"].order:
             # Where payloads are kept, the word without one does not matter.
             known["nan"] = replace(known["nan"], canonical=NanRule.canonical)
@@ -344,7 +328,7 @@ class Measurer:
             if not wrong:
                 return replace(result(), images=images)
             alike = [one for one in wrong if _are_alike(one.dots, evidence.dots)]
-            if unit.kind == "double" or not alike:
+            if unit.kind is DoubleChain or not alike:
                 break
             # What random images showed is evidence, too.
             alike = alike[: _KEPT // _SHOWN]
@@ -356,14 +340,17 @@ class Measurer:
         refusal = found.contradiction or _first(wrong, unit.first)
         return replace(result(), figures={}, contradiction=refusal)
 
-    def _chosen(
-        self,
-        unit: MeasuredUnit,
-        name: str,
-        known: Any,
-        values: Sequence[str],
-        tiles: tuple[Array, Array, Array],
-    ) -> MeasuredResult:
+    def _known(self, unit: MeasuredUnit) -> dict[str, Any]:
+        """Return the values that the model has of a unit."""
+        row = self.known.find(unit.first)
+        return values_in(row) if isinstance(row, unit.kind) else {}
+
+    def _chosen(self, unit: MeasuredUnit) -> MeasuredResult:
+        """Return the one figure of a unit that most random images agree with."""
+        # In which order four products are added up in scalar arithmetic, or how sums overflow.
+        name = exact_name(unit.first) if unit.kind is ExactSum else "order"
+        values, known = allowed_of(unit.kind)[name].words, self._known(unit).get(name)
+        tiles = self.device.random(unit.first, _CHOSEN_IMAGES[unit.kind], self.seed)[:3]
         returned = self.device.multiply(unit.first, *tiles)
 
         def result(figure: MeasuredFigure) -> MeasuredResult:
@@ -385,17 +372,7 @@ class Measurer:
         return replace(found, images=images)
 
     def _by(self, result: MeasuredResult) -> Model:
-        unit: Any = unit_of_model(result)
-        match result.unit.kind:
-            case "dot":
-                return replace(self.known, dots=(unit,))
-            case "scaled":
-                return replace(self.known, scaled=(unit,))
-            case "scalar":
-                return replace(self.known, scalars=(unit,))
-            case "double":
-                return replace(self.known, doubles=unit)
-        return replace(self.known, exact=replace(self.known.exact, **unit))
+        return replace(self.known, units=(unit_of_model(result),))
 
     def _confirmed(self, result: MeasuredResult) -> tuple[int, list[UnitOutcome]]:
         """Compare with random images; return how many agree, and what differs."""
@@ -429,46 +406,38 @@ def _first(wrong: Sequence[UnitOutcome], form: Form) -> Contradiction:
 
 def unit_of_model(
     result: MeasuredResult, source: str = "", confidence: Confidence = Confidence.MEASURED
-) -> TruncatedDot | ScalarDot | ScaledDot | DoubleChain | dict[str, Figure[Any]]:
-    """Return the unit of a model that has the figures of a result; of integers the figures."""
+) -> Unit:
+    """Return the unit of a model that has the figures of a result."""
     figures: dict[str, Any] = {}
     for name, one in result.figures.items():
         if one.chosen is not None:
             others = len(one.others)
             said = f"; {others} other values give the same for every probe" if others else ""
             figures[name] = Figure(one.chosen, confidence, f"{source}{said}")
-    unit = result.unit
-    if unit.kind == "exact":
-        return figures
-    if unit.kind == "double":
-        return DoubleChain(**figures)
-    kinds: dict[str, type[TruncatedDot | ScaledDot | ScalarDot]]
-    kinds = {"dot": TruncatedDot, "scaled": ScaledDot, "scalar": ScalarDot}
-    kind = kinds[unit.kind]
-    return kind(instruction=figures_of(unit.first), types=unit.types, shapes=unit.shapes, **figures)
+    unit, own = result.unit, dict[str, Any]()
+    if issubclass(unit.kind, DotUnit):
+        own = {"instruction": figures_of(unit.first), "types": unit.types, "shapes": unit.shapes}
+    return unit.kind(**own, **figures)
 
 
 def measured_model(
     target: str, results: Sequence[MeasuredResult], source: str, confidence: Confidence
 ) -> Model:
     """Return the model that a measurement found; what was refused or not asked is not in it."""
-    units = [(one, unit_of_model(one, source, confidence)) for one in results if one.figures]
-    exact = dict[str, Figure[str]]()
-    for result, unit in units:
-        for name, figure in unit.items() if isinstance(unit, dict) else ():
+    exact, units = dict[str, Any](), list[Unit]()
+    for result in results:
+        unit = unit_of_model(result, source, confidence) if result.figures else ExactSum()
+        if not isinstance(unit, ExactSum):
+            units.append(unit)
+            continue
+        for name, figure in figures_in(unit).items():
             if exact.setdefault(name, figure).value != figure.value:
                 raise UsageError(
                     f"{result.unit.name} overflows differently from the other integer units, which "
                     "a file of figures cannot say; please report the device and what it printed"
                 )
-    return Model(
-        target=target, base=target,
-        dots=tuple(unit for _, unit in units if isinstance(unit, TruncatedDot)),
-        scalars=tuple(unit for _, unit in units if isinstance(unit, ScalarDot)),
-        scaled=tuple(unit for _, unit in units if isinstance(unit, ScaledDot)),
-        doubles=next((unit for _, unit in units if isinstance(unit, DoubleChain)), None),
-        exact=ExactSum(**exact),
-    )  # fmt: skip
+    units.sort(key=lambda unit: [*KINDS.values()].index(type(unit)))
+    return Model(target=target, base=target, units=(*units, ExactSum(**exact)))
 
 
 def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
@@ -486,36 +455,29 @@ def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
     if not known:
         return last
     releases, models = zip(*known, strict=True)
-    doubles = [model.doubles for model in models if model.doubles is not None]
-    return replace(
-        last,
-        dots=_ranged(releases, [model.dots for model in models]),
-        scalars=_ranged(releases, [model.scalars for model in models]),
-        scaled=_ranged(releases, [model.scaled for model in models]),
-        doubles=doubles[-1] if doubles else None,
-    )
+    by_unit: dict[tuple[object, ...], dict[str, DotUnit]] = {}
+    for release, model in known:
+        for row in model.only(DotUnit):
+            of = type(row), row.instruction, row.types, row.shapes
+            by_unit.setdefault(of, {})[release] = row
+    dots = (row for unit in by_unit.values() for row in _ranged(releases, unit))
+    doubles = [unit for model in models for unit in model.only(DoubleChain)]
+    return replace(last, units=(*dots, *doubles[-1:], *last.only(ExactSum)))
 
 
-def _ranged(releases: Sequence[str], rows: Sequence[tuple[AnyDot, ...]]) -> tuple[AnyDot, ...]:
-    by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
-    for release, its in zip(releases, rows, strict=True):
-        for row in its:
-            by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
-    made: list[AnyDot] = []
-    for unit in by_unit.values():
-        # One after the other; what was refused, or is not there, leaves open what lies between.
-        rows_here = ((release, unit.get(release)) for release in releases)
-        groups = groupby(rows_here, key=lambda one: None if one[1] is None else values_in(one[1]))
-        filled = [[release for release, _ in some] for values, some in groups if values is not None]
-        for group in filled:
-            row = unit[group[-1]]
-            # Several instructions compute these, which a compiler chose.
-            is_expansion = isinstance(row, ScalarDot) or (
-                isinstance(row, TruncatedDot) and (row.sums or row.addend.value == "last")
-            )
-            if len(filled) == 1 and not is_expansion:
-                made.append(row)
-            else:
-                first, last = (parse_release(group[index]) for index in (0, -1))
-                made.append(replace(row, compilers=CompilerRange(first=first, last=last)))
-    return tuple(made)
+def _ranged(releases: Sequence[str], unit: Mapping[str, DotUnit]) -> Iterator[DotUnit]:
+    """Yield what compilers of some releases make of a unit, by releases that agree."""
+    # One after the other; what was refused, or is not there, leaves open what lies between.
+    rows_here = ((release, unit.get(release)) for release in releases)
+    groups = groupby(rows_here, key=lambda one: None if one[1] is None else values_in(one[1]))
+    filled = [[release for release, _ in some] for values, some in groups if values is not None]
+    for group in filled:
+        row = unit[group[-1]]
+        # Several instructions compute these, which a compiler chose.
+        is_expansion = isinstance(row, ScalarDot) or (
+            isinstance(row, TruncatedDot) and (row.sums or row.addend.value == "last")
+        )
+        if len(filled) > 1 or is_expansion:
+            first, last = (parse_release(group[index]) for index in (0, -1))
+            row = replace(row, compilers=CompilerRange(first=first, last=last))
+        yield row

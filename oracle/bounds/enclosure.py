@@ -235,7 +235,7 @@ def _short_sums(form: Form) -> TruncatedDot | None:
     if form.a_type.bits > 8 or form.kind:  # neither has .kind
         return None
     base = built_in_model("sm_89" if form.warps == 1 else "sm_90")
-    short = (row for row in base.dots if row.types == form.types)
+    short = (row for row in base.only(TruncatedDot) if row.types == form.types)
     return next((row for row in short if row.sum_bits is not None), None)
 
 

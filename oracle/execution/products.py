@@ -19,7 +19,15 @@ from oracle.errors import UsageError
 from oracle.execution.chosen import Metadata, Scales, Scaling, checked_selector, scales_of
 from oracle.isa import lookup
 from oracle.isa.forms import LANES, Form
-from oracle.models import Model, model_of
+from oracle.models import (
+    DoubleChain,
+    ExactSum,
+    Model,
+    ScalarDot,
+    ScaledDot,
+    TruncatedDot,
+    model_of,
+)
 
 # Integers and single bits: exact, then wrapped or clamped (9.7.14.4.5).
 S32_LEAST = -(2**31)
@@ -94,37 +102,37 @@ def product(
     *, keeps_c: bool = True, scales: Scales | None = None, rows: NDArray[np.intp] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
     """Return A x B + C of a few tiles, (tiles, m, n), unchecked; parameters as of `dot_product`."""
-    if scales is not None:
-        return scaled_product(a, b, c, scales, form.texts["stype"], model.scaled_for(form))
-    if not form.a_type.is_float:
+    rule = model.unit_for(form)
+    if scales is not None and isinstance(rule, ScaledDot):
+        return scaled_product(a, b, c, scales, form.texts["stype"], rule)
+    if isinstance(rule, ExactSum):
         if form.op == "xor":
             # With 1 and -1 in place of 0 and 1, each of the k bits that differ takes 1 from a sum.
             signs = integer_products(1 - 2 * a.view(np.int8), 1 - 2 * b.view(np.int8))
             sums = (a.shape[2] - signs) >> 1
         else:
             sums = integer_products(a, b)
-        if model.exact_for(form).value == "clamp":
+        (overflow,) = rule.figures_for(form).values()
+        if overflow.value == "clamp":
             exact = sums.astype(np.int64) + c
             return np.asarray(exact.clip(S32_LEAST, S32_GREATEST).astype(np.int32))
         return np.asarray(sums + c)  # NumPy's int32 wraps, as the page asks
-    if form.a_type.name == "f64":
+    if isinstance(rule, DoubleChain):
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
-        rule = model.double_chain
         d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
         return d.transpose(2, 0, 1)
-    scalar = model.scalar_for(form)
-    if scalar is not None:
-        return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
-    dot = model.dot_for(form)
+    if isinstance(rule, ScalarDot):
+        return scalar_dot(a, b, c, rule=rule).transpose(2, 0, 1)
+    assert isinstance(rule, TruncatedDot)
     if _is_wide(c):
         columns = np.empty(c.shape, form.d_type.raw)
         for tile, out in enumerate(columns):
             # Each column of B is a tile of its own.
             left, right, addend = a[tile, None], b[tile].T[..., None], c[tile].T[..., None]
             met = None if rows is None else rows[tile].T
-            out[...] = dot_product(left, right, addend, rule=dot, scratch=scratch, rows=met)[:, 0]
+            out[...] = dot_product(left, right, addend, rule=rule, scratch=scratch, rows=met)[:, 0]
         return columns
-    d = dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c, rows=rows)
+    d = dot_product(a, b, c, rule=rule, scratch=scratch, keeps_c=keeps_c, rows=rows)
     return d.transpose(2, 0, 1)
 
 

@@ -21,7 +21,7 @@ from oracle.execution.chosen import scales_of
 from oracle.execution.execution import Warps, run
 from oracle.isa.forms import FORMATS, LANES, Form, Format
 from oracle.layouts import met, moves, places, rows_met, unpack
-from oracle.models import Model, model_for
+from oracle.models import DoubleChain, ExactSum, Model, ScalarDot, TruncatedDot, model_for
 from oracle.program import lane_code, steps
 from oracle.program.definedness import check_defined
 from oracle.program.lane_code import Repeat, Statement
@@ -283,19 +283,20 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
     a_bits, b_bits = _patterns(given.a, form.a_type), _patterns(given.b, form.b_type)
     c_bits = _patterns(given.c[None], form.c_type)[0]
     whole = partial(TermSum, before=c_bits, addend=form.c_type, after=d, total=form.d_type)
+    unit = model.unit_for(form)
 
     def term(k: int, value: float | None = None, units: float | None = None) -> Term:
         return Term(k=k, met=given.rows[k], a=a_bits[k], b=b_bits[k], value=value, units=units)
 
-    if not form.a_type.is_float:
+    if isinstance(unit, ExactSum):
         combine = ne if form.op == "xor" else mul
         products = (int(combine(int(x), int(y))) for x, y in zip(given.a, given.b, strict=True))
         yield whole(terms=[*map(term, count(), products)])
-    elif form.a_type.name == "f64":
+    elif isinstance(unit, DoubleChain):
         before, adds, rounding = c_bits, "C", form.rounding or "rn"
         for k, bits in enumerate(zip(a_bits, b_bits, strict=True)):
             operands = (np.array([[[pattern]]], np.uint64) for pattern in (*bits, before))
-            rule: Any = {"rounding": rounding, "rule": model.double_chain, "scratch": own_scratch()}
+            rule: Any = {"rounding": rounding, "rule": unit, "scratch": own_scratch()}
             after = int(chain(*operands, **rule)[0, 0, 0])
             f64 = FORMATS["f64"]
             yield TermSum(
@@ -309,22 +310,21 @@ def sums_of(form: Form, given: Operands, d: int, model: Model) -> Iterator[TermS
         terms = map(term, count(), exact.tolist())
         pairs = zip(terms, zip(of_a, of_b, strict=True), strict=False)
         yield whole(terms=[replace(one, scales=pair) for one, pair in pairs])
-    elif model.scalar_for(form) is not None:
+    elif isinstance(unit, ScalarDot):
         yield whole(terms=[*map(term, range(len(a_bits)))])
-    else:
-        dot = model.dot_for(form)
-        adds = "" if dot.addend.value == "last" else "C"
-        accumulator = dot.accumulator_format
-        for ks, before, after, unit, values in block_sums(given.a, given.b, given.c, rule=dot):
+    elif isinstance(unit, TruncatedDot):
+        adds = "" if unit.addend.value == "last" else "C"
+        accumulator = unit.accumulator_format
+        for ks, before, after, least, values in block_sums(given.a, given.b, given.c, rule=unit):
             finite = bool(np.isfinite(values).all())
-            counts = [float(np.trunc(value / unit)) if finite else None for value in values]
+            counts = [float(np.trunc(value / least)) if finite else None for value in values]
             yield TermSum(
                 terms=[*map(term, ks, values, counts)],
-                before=before, adds=adds, apart=dot.sums is not None, addend=accumulator,
-                after=after, total=accumulator, unit=unit if finite else None,
+                before=before, adds=adds, apart=unit.sums is not None, addend=accumulator,
+                after=after, total=accumulator, unit=least if finite else None,
                 addend_units=counts[-1],
             )  # fmt: skip
-            adds = "" if dot.sums is not None else "the sum so far"
+            adds = "" if unit.sums is not None else "the sum so far"
 
 
 def _patterns(values: NDArray[Any], fmt: Format) -> list[int]:

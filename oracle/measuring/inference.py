@@ -27,8 +27,8 @@ from oracle.execution.products import multiply, parts
 from oracle.execution.products import product as product_of
 from oracle.isa.forms import FORMATS, Form
 from oracle.measuring.probes import Dots
-from oracle.models import DoubleChain, Model, NanRule, ScaledDot, TruncatedDot
-from oracle.models.figures import ROUNDINGS, allowed_of, measured, values_allowed
+from oracle.models import DoubleChain, Model, NanRule, ScaledDot, TruncatedDot, Unit
+from oracle.models.figures import ROUNDINGS, DotUnit, allowed_of, measured, values_allowed
 
 Array = NDArray[Any]
 
@@ -134,35 +134,35 @@ def _roundings(usual: str) -> Sequence[str]:
     return sorted(ROUNDINGS, key=lambda one: one != usual)
 
 
-def scaled_rule_of(types: str, values: Values) -> ScaledDot:
-    """Return a unit of scaled blocks with these values."""
-    figures: Any = {name: measured(value) for name, value in values.items()}
-    return ScaledDot(instruction="mma", types=types, **figures)
+def rule_of(kind: type[Unit], types: str, values: Values) -> Any:
+    """Return a unit of a kind with these values; it has no figure whose value is None."""
+    given: Any = {name: measured(value) for name, value in values.items() if value is not None}
+    given |= {"instruction": "", "types": types} if issubclass(kind, DotUnit) else {}
+    return kind(**given)
 
 
-def rule_of(types: str, values: Values) -> TruncatedDot:
-    """Return a unit with these values; it has no figure whose value is None."""
-    figures: Any = {name: measured(value) for name, value in values.items() if value is not None}
-    return TruncatedDot(instruction="wmma.mma", types=types, **figures)
+def kind_of(types: str, dots: Dots) -> type[Unit]:
+    """Return what a model has of a unit that takes dot products."""
+    if dots.scales is not None:
+        return ScaledDot
+    return DoubleChain if types.startswith("f64") else TruncatedDot
 
 
 def computed(types: str, values: Values, dots: Dots, rounding: str = "rn") -> Array:
     """Return what the oracle computes for dot products, patterns (count,); `rounding` is of f64."""
     result = np.empty(len(dots), FORMATS[types.split(".")[0]].raw)
+    rule = rule_of(kind_of(types, dots), types, values)
     for start in range(0, len(dots), 4096):
         part = slice(start, start + 4096)
         operands = dots.a[part, None, :], dots.b[part, :, None], dots.c[part, None, None]
         if dots.scales is not None:
             scales = dots.scales[0][part, None, :], dots.scales[1][part, :, None]
-            rule = scaled_rule_of(types, values)
             made = scaled_product(*operands, scales, dots.scale_type, rule)
             d: Array = made.transpose(1, 2, 0)
-        elif types.startswith("f64"):
-            figures: Any = {name: measured(value) for name, value in values.items()}
-            doubles = DoubleChain(**figures)
-            d = chain(*operands, rounding=rounding, rule=doubles, scratch=own_scratch())
+        elif isinstance(rule, DoubleChain):
+            d = chain(*operands, rounding=rounding, rule=rule, scratch=own_scratch())
         else:
-            d = dot_product(*operands, rule=rule_of(types, values), scratch=own_scratch())
+            d = dot_product(*operands, rule=rule, scratch=own_scratch())
         result[part] = d[0, 0]
     return result
 
@@ -235,20 +235,24 @@ class ProbeEvidence:
 
 def fit(evidence: ProbeEvidence) -> Fit:
     """Find the figures of a unit."""
-    if evidence.dots.scales is not None:
-        return _Scaled(evidence).fit()
-    return (_Search if evidence.types.startswith("f64") else _Floats)(evidence).fit()
+    searches = {DoubleChain: _Search, TruncatedDot: _Floats, ScaledDot: _Scaled}
+    kind = kind_of(evidence.types, evidence.dots)
+    return searches[kind](evidence, kind).fit()
 
 
 class _Search:
     """The search for the figures of a unit; this one is that of f64."""
 
-    def __init__(self, evidence: ProbeEvidence) -> None:
-        self.evidence = evidence
+    def __init__(self, evidence: ProbeEvidence, kind: type[Unit]) -> None:
+        self.evidence, self.kind = evidence, kind
         self.unexplained = 0  # Probes of the families of the last stage
-        self.every = self.values()  # Every value that each figure can have
+        allowed = allowed_of(kind).items()
+        self.every = {name: values_allowed(one) for name, one in allowed if name != "nan"}
+        """Every value that each figure can have."""
+        self.every |= self.values()
 
     def values(self) -> dict[str, Sequence[Any]]:
+        """Return values that are tried of some figures in place of all that are allowed."""
         # Words of NaNs are read off.
         evidence = self.evidence
         invalids = evidence.part(("infinities and overflow",)).nans()[:4] or [_INVALID]
@@ -256,8 +260,7 @@ class _Search:
         nans = [NanRule(order=order, invalid=one) for one in invalids for order in orders]
         for canonical in evidence.part(("NaN",)).nans()[:4]:
             nans += [NanRule(order=(), invalid=one, canonical=canonical) for one in invalids]
-        words = {name: allowed.words for name, allowed in allowed_of(DoubleChain).items()}
-        return {**words, "nan": tuple(nans)}
+        return {"nan": tuple(nans)}
 
     def start(self) -> dict[str, Any]:
         """Return a hypothesis to begin with; a stage varies each of its values."""
@@ -372,34 +375,28 @@ class _Search:
 class _Floats(_Search):
     """The search for the figures of a truncated dot product."""
 
-    def __init__(self, evidence: ProbeEvidence) -> None:
+    def __init__(self, evidence: ProbeEvidence, kind: type[Unit]) -> None:
         self.depth = evidence.dots.a.shape[1]
         self.d_type, multiplicand, _, c_type = evidence.types.split(".")
         multiplied = FORMATS[multiplicand]
         self.is_small = multiplied.bits == 8
         self.has_low_bits = multiplied.ignored_bits and not self.is_small
         self.halves = self.d_type == c_type == "f16"
-        super().__init__(evidence)
+        super().__init__(evidence, kind)
+        absent = [] if self.has_low_bits else ["low_bits"]
+        for name in (*absent, *([] if self.is_small else ["subnormal_exponent", "sum_bits"])):
+            del self.every[name]
 
     def values(self) -> dict[str, Sequence[Any]]:
-        made: dict[str, Sequence[Any]] = {
-            name: values_allowed(one)
-            for name, one in allowed_of(TruncatedDot).items()
-            if name != "nan"
+        optional = ("sums", "subnormal_exponent", "sum_bits")
+        return {
+            "block": (*range(self.depth, 0, -1), *range(self.depth + 1, 33)),
+            "interleaved": tuple(range(self.depth // 2 + 1)),
+            "zero_exponent": tuple(_ZERO_EXPONENTS),
+            "rounding": _roundings("rn" if self.halves else "rz"),
+            "accumulator": self.every["accumulator"] if self.halves else ("f32",),
+            **{name: (None, *self.every[name]) for name in optional},
         }
-        made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
-        made["interleaved"] = tuple(range(self.depth // 2 + 1))
-        made["zero_exponent"] = tuple(_ZERO_EXPONENTS)
-        made["rounding"] = _roundings("rn" if self.halves else "rz")
-        for name in ("sums", "subnormal_exponent", "sum_bits"):
-            made[name] = (None, *made[name])
-        if not self.is_small:
-            del made["subnormal_exponent"], made["sum_bits"]
-        if not self.halves:
-            made["accumulator"] = ("f32",)
-        if not self.has_low_bits:
-            del made["low_bits"]
-        return made
 
     def start(self) -> dict[str, Any]:
         values: dict[str, Any] = {
@@ -475,7 +472,8 @@ class _Floats(_Search):
                     for chosen in product(*(self.every[name] for name in names)):
                         change = dict(zip(names, chosen, strict=True))
                         change |= {"block": block, "interleaved": run}
-                        rule = rule_of(self.evidence.types, self.consistent({**values, **change}))
+                        tried = self.consistent({**values, **change})
+                        rule = rule_of(self.kind, self.evidence.types, tried)
                         key = (rule.blocks(self.depth), rule.sums is None, *chosen[2:])
                         if key not in seen:
                             seen.add(key)
@@ -499,16 +497,13 @@ class _Scaled(_Search):
     def values(self) -> dict[str, Sequence[Any]]:
         scales = self.evidence.dots.scales
         assert scales is not None
-        made = {
-            name: values_allowed(one)
-            for name, one in allowed_of(ScaledDot).items()
-            if name != "nan"
-        }
         # What has a scale in common can be a term.
         most = self.evidence.dots.a.shape[1] // scales[0].shape[1]
-        made["group"] = [1 << bit for bit in range(most.bit_length())]
-        made["rounding"] = _roundings("rz")
-        return made | {"zero_exponent": tuple(_ZERO_EXPONENTS)}
+        return {
+            "group": [1 << bit for bit in range(most.bit_length())],
+            "rounding": _roundings("rz"),
+            "zero_exponent": tuple(_ZERO_EXPONENTS),
+        }
 
     def start(self) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import FORMS, figures_of, is_available, warpgroup_forms
 from oracle.isa.targets import VERSIONS, Module, PtxVersion
+from oracle.models import DoubleChain, ExactSum, ScalarDot, ScaledDot, TruncatedDot, Unit
 
 _FORMS = tuple(form for form in FORMS if form.is_product)
 
@@ -33,15 +34,15 @@ class MeasuredUnit:
         return () if self.first.opaque or self.first.warps > 1 else (self.first.shape.name,)
 
     @property
-    def kind(self) -> str:
-        """Return "dot", "scaled", "scalar", "double" or "exact"."""
+    def kind(self) -> type[Unit]:
+        """What a model has of it."""
         if self.first.is_scaled:
-            return "scaled"
+            return ScaledDot
         if not self.first.a_type.is_float:
-            return "exact"
+            return ExactSum
         if self.first.groups > 1:
-            return "scalar"
-        return "double" if self.first.a_type.name == "f64" else "dot"
+            return ScalarDot
+        return DoubleChain if self.first.a_type.name == "f64" else TruncatedDot
 
 
 def module_of_all(target: str, most: PtxVersion | None = None) -> Module:

@@ -9,10 +9,10 @@ A `Model` has the figures of all units of one target.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
@@ -72,18 +72,6 @@ def _words(*words: str) -> Allowed:
     return Allowed(words)
 
 
-@cache
-def allowed_of(unit: Any) -> Mapping[str, Allowed]:
-    """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
-    hints = get_type_hints(unit, include_extras=True)
-    return {
-        field.name: extra
-        for field in fields(unit)
-        for part in (hints[field.name], *get_args(hints[field.name]))
-        for extra in getattr(part, "__metadata__", ())
-    }
-
-
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
 """To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
 Subnormals = Annotated[Figure[str], _words("kept", "flushed")]
@@ -118,14 +106,35 @@ def releases_text(compilers: CompilerRange | None) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotUnit:
+class Unit:
+    """Figures of what computes some products."""
+
+    compilers: CompilerRange | None = None
+    """In whose code the unit computes so, if others write other instructions; None: all."""
+
+    def serves(self, form: Form) -> bool:
+        """Whether it computes the products of a form."""
+        raise NotImplementedError
+
+    def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
+        """Return the figures that decide the results of a form that it serves, by name."""
+        return figures_in(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotUnit(Unit):
     """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
     types: str  # Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"
     shapes: tuple[str, ...] = ()  # Names of the shapes for which the unit is; none means all shapes
-    compilers: CompilerRange | None = None
-    """In whose code the unit computes so, if others write other instructions; None: all."""
+
+    def serves(self, form: Form) -> bool:
+        return (
+            (self.instruction, self.types) == (figures_of(form), form.types)
+            and (not self.shapes or form.shape.name in self.shapes)
+            and isinstance(self, ScaledDot) is form.is_scaled
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +280,7 @@ class NanRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoubleChain:
+class DoubleChain(Unit):
     """A chain of multiply-adds in f64: see `oracle.arithmetic.doubles`."""
 
     order: Direction
@@ -283,9 +292,12 @@ class DoubleChain:
     d_subnormals: Subnormals
     nan: Figure[NanRule]
 
+    def serves(self, form: Form) -> bool:
+        return form.a_type.name == "f64"
+
 
 @dataclass(frozen=True, kw_only=True)
-class ExactSum:
+class ExactSum(Unit):
     """Exact sums of integers and counts of bits, in 32 bits."""
 
     plain: Overflow | None = None
@@ -293,9 +305,36 @@ class ExactSum:
     satfinite: Overflow | None = None
     bits: Overflow | None = None  # A count of single bits
 
+    def serves(self, form: Form) -> bool:
+        return not form.a_type.is_float and exact_name(form) in figures_in(self)
 
-AnyDot = TypeVar("AnyDot", bound=DotUnit)
-Unit = DotUnit | DoubleChain | ExactSum
+    def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
+        return {exact_name(form): figures_in(self)[exact_name(form)]}
+
+
+KINDS: Mapping[str, type[Unit]] = {
+    "dot": TruncatedDot, "scalar": ScalarDot, "scaled": ScaledDot, "double": DoubleChain,
+    "exact": ExactSum,
+}  # fmt: skip
+"""Every kind of unit, by its table in a model's file, in the order in which they stand there."""
+_ALLOWED = {
+    kind: {
+        field.name: extra
+        for field in fields(kind)
+        for part in (hints[field.name], *get_args(hints[field.name]))
+        for extra in getattr(part, "__metadata__", ())
+    }
+    for kind in KINDS.values()
+    for hints in (get_type_hints(kind, include_extras=True),)
+}
+
+
+def allowed_of(kind: type[Unit]) -> Mapping[str, Allowed]:
+    """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
+    return _ALLOWED[kind]
+
+
+AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
 
 def figures_in(unit: Unit) -> dict[str, Figure[Any]]:
@@ -321,22 +360,24 @@ class Model:
     file: str = ""  # The file of a model that is not built in, as it was named
     compiler: Release | None = None
     """The release of the compiler whose code is meant; None: the newest that figures are of."""
-    dots: tuple[TruncatedDot, ...]
-    scalars: tuple[ScalarDot, ...] = ()
-    scaled: tuple[ScaledDot, ...] = ()
-    doubles: DoubleChain | None
-    exact: ExactSum
+    units: tuple[Unit, ...]
+
+    def only(self, kind: type[AnyUnit]) -> tuple[AnyUnit, ...]:
+        """Return the units of a kind."""
+        return tuple(unit for unit in self.units if isinstance(unit, kind))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
         rows = []
-        for row in (*self.dots, *self.scalars, *self.scaled):
+        for row in self.only(DotUnit):
             compilers, values = releases_text(row.compilers), values_in(row)
             rows.append((row.instruction, row.types, row.shapes, compilers, *values.items()))
-        doubles = None if self.doubles is None else tuple(values_in(self.doubles).items())
-        text = repr((sorted(rows), doubles, tuple(values_in(self.exact).items())))
-        return hashlib.sha256(text.encode()).hexdigest()
+        doubles, exact = (
+            next((tuple(values_in(unit).items()) for unit in self.only(kind)), None)
+            for kind in (DoubleChain, ExactSum)
+        )
+        return hashlib.sha256(repr((sorted(rows), doubles, exact)).encode()).hexdigest()
 
     @property
     def name(self) -> str:
@@ -344,24 +385,16 @@ class Model:
         return f"{Path(self.file).name or self.base} {self.digest[:12]}"
 
     @property
-    def units(self) -> Iterator[Unit]:
-        """All units."""
-        doubles = () if self.doubles is None else (self.doubles,)
-        yield from (*self.dots, *self.scalars, *self.scaled, *doubles, self.exact)
-
-    @property
     def confidence(self) -> Confidence:
         """Least sure of the figures that decide results; the choice among f64 NaNs has its own."""
-        dots: tuple[DotUnit, ...] = (*self.dots, *self.scalars, *self.scaled)
-        newest = self.compiler or max(
-            (row.compilers.first for row in dots if row.compilers), default=None
-        )
+        ranges = (unit.compilers for unit in self.units)
+        newest = self.compiler or max((one.first for one in ranges if one), default=None)
         return weakest(
             figure.confidence
             for unit in self.units
-            if newest is None or not isinstance(unit, DotUnit) or is_among(newest, unit.compilers)
+            if newest is None or is_among(newest, unit.compilers)
             for figure in figures_in(unit).values()
-            if self.doubles is None or figure is not self.doubles.nan
+            if not isinstance(figure.value, NanRule)
         )
 
     def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
@@ -371,13 +404,7 @@ class Model:
             if note.target is not None and number < note.target:
                 text = f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
                 raise UsageError(f"{text}{note.target} or higher")
-        if not form.a_type.is_float:
-            return {exact_name(form): self.exact_for(form)}
-        if form.a_type.name == "f64":
-            return figures_in(self.double_chain)
-        if form.is_scaled:
-            return figures_in(self.scaled_for(form))
-        return figures_in(self.scalar_for(form) or self.dot_for(form))
+        return self.unit_for(form).figures_for(form)
 
     def confidence_for(self, form: Form) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
@@ -391,85 +418,41 @@ class Model:
             return False
         return True
 
-    def exact_for(self, form: Form) -> Figure[str]:
-        """Return how a form of integers or single bits overflows, or raise UsageError."""
-        return self._known(figures_in(self.exact).get(exact_name(form)), form.opcode)
+    def unit_for(self, form: Form) -> Unit:
+        """Return what computes the products of a form, or raise UsageError.
 
-    @property
-    def double_chain(self) -> DoubleChain:
-        """Figures of f64, or UsageError."""
-        return self._known(self.doubles, "f64")
-
-    def dot_for(self, form: Form) -> TruncatedDot:
-        """Return the figures of a floating-point form other than f64, or raise UsageError."""
-        return self._known(self.find_dot(form), form.opcode)
-
-    def _known(self, figures: T | None, what: str) -> T:
-        if figures is None:
+        Where there are no figures for `compiler`, those of the newest: what this one does lies
+        within the bounds of the ISA, and no more is known.
+        """
+        if (unit := self.find(form)) is None:
             raise UsageError(
-                f"the model {self.name} has no figures for {what}; measure them with `warpfuzz "
-                "measure`, or choose another form or model"
+                f"the model {self.name} has no figures for {form.opcode}; measure them with "
+                "`warpfuzz measure`, or choose another form or model"
             )
-        return figures
-
-    def find_dot(self, form: Form) -> TruncatedDot | None:
-        """Return what `dot_for` does, or None where the model has nothing."""
-        return None if form.is_scaled else self._serving(self.dots, form)
-
-    def scaled_for(self, form: Form) -> ScaledDot:
-        """Return the figures of a form with scaled blocks, or raise UsageError."""
-        return self._known(self._serving(self.scaled, form), form.opcode)
+        return unit
 
     def expansion_of(self, form: Form) -> str:
-        """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
-
-        Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
-        what this one does lies within the bounds of the ISA, and no more is known.
-        """
-        row: DotUnit | None = self.find_dot(form) or self.scalar_for(form)
-        if form.is_scaled:
-            row = self._serving(self.scaled, form)
-        if row is None or row.compilers is None:
+        """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES."""
+        unit = self.find(form)
+        if unit is None or unit.compilers is None:
             return "all"
-        is_known = self.compiler is None or is_among(self.compiler, row.compilers)
-        return releases_text(row.compilers) if is_known else NO_FIGURES
+        is_known = self.compiler is None or is_among(self.compiler, unit.compilers)
+        return releases_text(unit.compilers) if is_known else NO_FIGURES
 
-    def scalar_for(self, form: Form) -> ScalarDot | None:
-        """Return the figures of a form that is computed in scalar arithmetic; of others None."""
-        return self._serving(self.scalars, form)
+    def find(self, form: Form) -> Unit | None:
+        """Return what `unit_for` does, or None where the model has nothing."""
+        if form not in self._served:
+            found = [unit for unit in self.units if unit.serves(form)]
+            found.sort(key=lambda unit: () if unit.compilers is None else unit.compilers.first)
+            if self.compiler is not None:
+                found = [one for one in found if is_among(self.compiler, one.compilers)] or found
+            self._served[form] = found[-1] if found else None
+        return self._served[form]
 
     @cached_property
-    def _served(self) -> dict[tuple[type, Form], Any]:
-        """The rows that were asked for, by their own type and the form."""
+    def _served(self) -> dict[Form, Unit | None]:
+        """What was asked for."""
         return {}
-
-    def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
-        """Return the row that is for a form; of several the newest compiler's, if none fits."""
-        if not rows:
-            return None
-        key = type(rows[0]), form
-        if key not in self._served:
-            self._served[key] = self._found(rows, form)
-        served: AnyDot | None = self._served[key]
-        return served
-
-    def _found(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
-        wanted, shape = (figures_of(form), form.types), form.shape.name
-        found = [
-            row
-            for row in rows
-            if (row.instruction, row.types) == wanted and (not row.shapes or shape in row.shapes)
-        ]
-        found.sort(key=lambda row: () if row.compilers is None else row.compilers.first)
-        if self.compiler is not None:
-            found = [row for row in found if is_among(self.compiler, row.compilers)] or found
-        return found[-1] if found else None
-
-    def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
-        """Return the figures of wmma.mma for formats of A and B, and of C and D, or UsageError."""
-        types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
-        rows = (row for row in self.dots if (row.instruction, row.types) == ("wmma.mma", types))
-        return self._known(next(rows, None), f"wmma.mma of {types}")
 
 
 def exact_name(form: Form) -> str:

@@ -35,7 +35,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from oracle.errors import UsageError
 from oracle.given_files import parse_toml, read_named, toml_of
@@ -43,9 +43,18 @@ from oracle.isa.forms import FORMATS
 from oracle.isa.lookup import INSTRUCTIONS
 from oracle.isa.targets import Release, parse_release, parse_target, split_compiler
 from oracle.models import figures
-from oracle.models.figures import Allowed, Figure, Model, TruncatedDot, Unit, figures_in, is_among
+from oracle.models.figures import (
+    KINDS,
+    Allowed,
+    AnyUnit,
+    Figure,
+    Model,
+    TruncatedDot,
+    Unit,
+    figures_in,
+    is_among,
+)
 
-AnyUnit = TypeVar("AnyUnit", bound=Unit)
 Table = Mapping[str, Any]
 
 BASES = {
@@ -103,14 +112,7 @@ def _of_target(target: str, number: int, compiler: Release | None) -> Model:
         return replace(unit, **changes)
 
     if base != f"sm_{number}":
-        model = replace(
-            model,
-            dots=tuple(map(inferred, model.dots)),
-            scalars=tuple(map(inferred, model.scalars)),
-            scaled=tuple(map(inferred, model.scaled)),
-            doubles=model.doubles and inferred(model.doubles),
-            exact=inferred(model.exact),
-        )
+        model = replace(model, units=tuple(map(inferred, model.units)))
     return replace(model, target=target, compiler=compiler)
 
 
@@ -155,13 +157,6 @@ def parse_model(text: str | bytes, name: str) -> Model:
         raise UsageError(f"the model {name}, {error}") from None
 
 
-_KINDS = {
-    "dot": TruncatedDot,
-    "scalar": figures.ScalarDot,
-    "scaled": figures.ScaledDot,
-    "double": figures.DoubleChain,
-    "exact": figures.ExactSum,
-}
 _TOP = "at the top"
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
@@ -187,36 +182,40 @@ def _said(allowed: Allowed) -> str:
 
 
 def _model(top: Table, name: str) -> Model:
-    _known(top, ("target", "confidence", "source", *_KINDS), _TOP)
+    _known(top, ("target", "confidence", "source", *KINDS), _TOP)
     target = top.get("target")
     _need(isinstance(target, str), _TOP, f"target is {target!r}; give a text")
     parse_target(str(target))
-    dots, scalars = [*_dots(TruncatedDot, top, "dot")], [*_dots(figures.ScalarDot, top, "scalar")]
-    scaled = [*_dots(figures.ScaledDot, top, "scaled")]
-    for dot in dots:
-        _check_dot(dot, f"[[dot]] ({dot.types})")
-    served: dict[str, list[figures.DotUnit]] = {}
-    for unit in (*dots, *scalars, *scaled):
+    units = [unit for key, kind in KINDS.items() for unit in _units(kind, top, key)]
+    served: dict[str, list[Unit]] = {}
+    for unit in units:
+        if not isinstance(unit, figures.DotUnit):
+            continue
+        if isinstance(unit, TruncatedDot):
+            _check_dot(unit, f"[[dot]] ({unit.types})")
         of = f"{unit.instruction} {'scaled ' * isinstance(unit, figures.ScaledDot)}{unit.types}"
         for shape in unit.shapes or ("",):
             served.setdefault(f"{of} {shape}".rstrip(), []).append(unit)
-    for words, units in served.items():
-        for one, other in combinations([unit.compilers for unit in units], 2):
+    for words, alike in served.items():
+        for one, other in combinations([unit.compilers for unit in alike], 2):
             # None is all compilers.
             apart = one and other and not (is_among(other.first, one) or is_among(one.first, other))
             text = "stands there twice for one compiler; leave one out"
             _need(apart, f"[[dot]] of {words}", text)
-    return Model(
-        target=str(target), base=str(target), file=name, dots=tuple(dots), scalars=tuple(scalars),
-        scaled=tuple(scaled),
-        doubles=_doubles(_subtable(top, "double"), top) if "double" in top else None,
-        exact=_unit(figures.ExactSum, _subtable(top, "exact"), top, "[exact]", {}),
-    )  # fmt: skip
+    return Model(target=str(target), base=str(target), file=name, units=tuple(units))
 
 
-def _subtable(top: Table, key: str) -> Any:
-    _need(isinstance(top.get(key), dict), _TOP, f"the table [{key}] is missing; add it")
-    return top[key]
+def _units(kind: type[Unit], top: Table, key: str) -> Iterator[Unit]:
+    """Return the units of a table, or of an array of them."""
+    if issubclass(kind, figures.DotUnit):
+        yield from _dots(kind, top, key)
+    elif kind is figures.ExactSum or key in top:
+        table: Any = top.get(key)
+        _need(isinstance(table, dict), _TOP, f"the table [{key}] is missing; add it")
+        if kind is figures.DoubleChain:
+            yield _doubles(table, top)
+        else:
+            yield _unit(kind, table, top, f"[{key}]", {})
 
 
 def _known(table: Table, keys: Sequence[str], where: str) -> None:
@@ -308,8 +307,7 @@ def _unit(
     own: Sequence[str] = (),
 ) -> AnyUnit:  # fmt: skip
     """Return a unit of what is given and the figures of a table, which may have `own` keys, too."""
-    any_kind: Any = kind
-    schema = figures.allowed_of(any_kind)
+    schema = figures.allowed_of(kind)
     _known(row, (*(own or given), *schema, "confidence", "source"), where)
     optional = {one.name for one in fields(kind) if one.default is None}
     for name, allowed in schema.items():
@@ -339,17 +337,16 @@ def _figure(given: object, tables: tuple[Table, ...], where: str, name: str) -> 
 
 
 def _tables(model: Model) -> Iterator[tuple[str, Unit, dict[str, Any]]]:
-    found = {"dot": model.dots, "scalar": model.scalars, "scaled": model.scaled}
-    rows: tuple[figures.DotUnit, ...]
-    for key, rows in found.items():
-        for row in rows:
-            own = {"instruction": row.instruction, "types": [row.types], "shapes": [*row.shapes]}
-            yield key, row, {**own, "compilers": figures.releases_text(row.compilers)}
-    if model.doubles is not None:
-        nan = model.doubles.nan.value
-        values = ([*nan.order], nan.invalid, nan.canonical)
-        yield "double", model.doubles, dict(zip(("nan_order", *_NANS), values, strict=True))
-    yield "exact", model.exact, {}
+    for unit in model.units:
+        own: dict[str, Any] = {}
+        if isinstance(unit, figures.DotUnit):
+            own = {"instruction": unit.instruction, "types": [unit.types], "shapes": [*unit.shapes]}
+            own["compilers"] = figures.releases_text(unit.compilers)
+        elif isinstance(unit, figures.DoubleChain):
+            nan = unit.nan.value
+            values = ([*nan.order], nan.invalid, nan.canonical)
+            own = dict(zip(("nan_order", *_NANS), values, strict=True))
+        yield next(key for key, kind in KINDS.items() if type(unit) is kind), unit, own
 
 
 def model_text(model: Model) -> str:
@@ -403,8 +400,10 @@ def _c_fields(key: str) -> dict[str, str]:
     text, bits, number = _C_TYPES
     others = {"double": ("nan_order",), "exact": ()}.get(key, _TEXTS)
     found = dict.fromkeys((*others, "confidence", "source"), text)
-    kind: Any = _KINDS[key]
-    for name, allowed in {**figures.allowed_of(kind), **(_NANS if key == "double" else {})}.items():
+    for name, allowed in {
+        **figures.allowed_of(KINDS[key]),
+        **(_NANS if key == "double" else {}),
+    }.items():
         found[name] = text if allowed.words else bits if allowed.hexadecimal else number
     return found
 
@@ -426,7 +425,7 @@ def model_header(model: Model) -> str:
         "#ifndef WARPFUZZ_MODEL_TYPES",
         "#define WARPFUZZ_MODEL_TYPES",
     ]
-    for key in _KINDS:
+    for key in KINDS:
         declared = "".join(f"    {type_}{one};\n" for one, type_ in _c_fields(key).items())
         lines.append(f"struct warpfuzz_{key} {{\n{declared}}};")
     lines.append("#endif")

@@ -12,7 +12,7 @@ from oracle.execution.chosen import scale_places
 from oracle.isa.forms import Form, FormatKind, Shape, format_named
 from oracle.isa.lookup import unit_bits
 from oracle.layouts import index_bits, places
-from oracle.models import TruncatedDot
+from oracle.models import DoubleChain, ExactSum, ScalarDot, ScaledDot, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.program.operands import Fragment, Operation, Place, Uniform, Use, Word
 from oracle.program.program import position
@@ -171,7 +171,8 @@ class ProductWriter(MemoryWriter):
         """Write the product of some rows of A, scaled, at A, B, C, D; B as in `_product`."""
         form, selector = step.form, step.selector
         assert selector is not None
-        rule, types = self.model.scaled_for(form), (form.a_type, form.b_type)
+        rule, types = self.model.unit_for(form), (form.a_type, form.b_type)
+        assert isinstance(rule, ScaledDot)
         # An element is less than 2^(bias + 2), and an exponent at least 1 - bias.
         largest = sum(2 * one.bias + 1 for one in types)
         together = max(0, rule.group.value - 1).bit_length()
@@ -198,43 +199,32 @@ class ProductWriter(MemoryWriter):
         self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False
     ) -> None:
         """Write the product of matrices at A, B, C, D; `apart`: B has a line for each output."""
-        sizes = shape.m, shape.n, shape.k
-        if not form.a_type.is_float:
-            clamped = self.model.exact_for(form).value == "clamp"
+        sizes, rule = (shape.m, shape.n, shape.k), self.model.unit_for(form)
+        if isinstance(rule, ExactSum):
+            (overflow,) = rule.figures_for(form).values()
+            clamped = overflow.value == "clamp"
             signs = sum(
                 bit for bit, one in ((1, "a"), (2, "b")) if form.type(one).kind is FormatKind.SIGNED
             )
             kind = signs if form.op is None else int(form.op == "xor")
             self.add(Code.INTEGERS, *sizes, *places_, form.a_type.bits, kind, clamped, apart)
-        elif form.a_type.name == "f64":
-            self.add(Code.DOUBLES, *sizes, *places_, *self._double_figures(form))
-        elif (scalar := self.model.scalar_for(form)) is not None:
+        elif isinstance(rule, DoubleChain):
+            self.add(Code.DOUBLES, *sizes, *places_, *_double_figures(form, rule))
+        elif isinstance(rule, ScalarDot):
             formats = (format_word(form.type(one)) for one in "cd")
             self.add(
-                Code.SCALAR_DOT, *sizes, *places_, scalar.order.value == "pairs", *formats, apart
+                Code.SCALAR_DOT, *sizes, *places_, rule.order.value == "pairs", *formats, apart
             )
         else:
             self._dot(form, shape, places_, apart=apart)
-
-    def _double_figures(self, form: Form) -> tuple[int, ...]:
-        rule = self.model.double_chain
-        figures = rule.order.value == "falling", rule.multiply_add.value == "separate"
-        flushes = (
-            one.value == "flushed"
-            for one in (rule.a_subnormals, rule.b_subnormals, rule.c_subnormals, rule.d_subnormals)
-        )
-        flags = sum(set_ << bit for bit, set_ in enumerate((*figures, *flushes)))
-        nan = rule.nan.value
-        order = sum("abc".index(one) + 1 << 2 * at for at, one in enumerate(nan.order))
-        halves = (one >> shift & MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
-        return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
 
     def _dot(
         self, form: Form, shape: Shape, places_: list[int], *, apart: bool = False,
         indices: NDArray[np.int64] | None = None,
     ) -> None:  # fmt: skip
         """Write a truncated sum; `indices`: the bits of those of a sparse A, (m, k)."""
-        rule, before = self.model.dot_for(form), self._scratch
+        rule, before = self.model.unit_for(form), self._scratch
+        assert isinstance(rule, TruncatedDot)
         lines = shape.m * shape.n if apart else shape.n
         blocks = rule.blocks(shape.k)
         size = _scratch_bytes(shape, lines, len(blocks), 1 if indices is None else 2)
@@ -308,6 +298,19 @@ def _scratch_bytes(shape: Shape, lines: int, blocks: int, depth: int) -> int:
     words = -(-(_DOT_WORDS + shape.k + blocks) // 4) * 4
     factors = shape.m * (shape.k + 2) + lines * (depth * shape.k + 2)
     return 4 * words + 8 * factors + 16 * (shape.m + lines) + shape.m * shape.k
+
+
+def _double_figures(form: Form, rule: DoubleChain) -> tuple[int, ...]:
+    figures = rule.order.value == "falling", rule.multiply_add.value == "separate"
+    flushes = (
+        one.value == "flushed"
+        for one in (rule.a_subnormals, rule.b_subnormals, rule.c_subnormals, rule.d_subnormals)
+    )
+    flags = sum(set_ << bit for bit, set_ in enumerate((*figures, *flushes)))
+    nan = rule.nan.value
+    order = sum("abc".index(one) + 1 << 2 * at for at, one in enumerate(nan.order))
+    halves = (one >> shift & MASK for one in (nan.invalid, nan.canonical) for shift in (0, 32))
+    return ROUNDINGS.index(form.rounding or "rn"), flags, order, *halves
 
 
 def _is_quick(rule: TruncatedDot, blocks: tuple[tuple[int, ...], ...]) -> bool:

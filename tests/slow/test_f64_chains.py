@@ -13,11 +13,11 @@ import pytest
 from oracle.arithmetic import doubles
 from oracle.arithmetic.conversions import odd_sum, own_scratch, two_sum
 from oracle.arithmetic.doubles import chain, decoded, fma
-from oracle.models import model_for
+from oracle.models import DoubleChain, model_for
 
 pytestmark = pytest.mark.slow
 
-RULE = model_for("sm_90").double_chain
+(RULE,) = model_for("sm_90").only(DoubleChain)
 TILES, M, N, K = 1200, 8, 8, 16
 SHAPES = ((TILES, M, K), (TILES, K, N), (TILES, M, N))
 SIGN = np.uint64(1 << 63)

@@ -35,7 +35,7 @@ def wrong_figures(found: Fit, rule: TruncatedDot) -> dict[str, Any]:
     if {"block", "interleaved", "order"} & wrong.keys():
         # Several descriptions may be of the same blocks.
         depth = depth_of(rule.types)
-        if rule_of(rule.types, found.values).blocks(depth) == rule.blocks(depth):
+        if rule_of(TruncatedDot, rule.types, found.values).blocks(depth) == rule.blocks(depth):
             for name in ("block", "interleaved", "order"):
                 wrong.pop(name, None)
     return wrong

@@ -10,7 +10,7 @@ from fuzz.measuring import joined_model
 from oracle.isa.lookup import MMA_SYNC_FORMS
 from oracle.isa.targets import Release
 from oracle.models import NO_FIGURES, CompilerRange, forget_models, model_for, use_model
-from oracle.models.figures import is_among, releases_text
+from oracle.models.figures import DotUnit, is_among, releases_text
 from oracle.models.files import model_text, parse_model
 
 OPCODE = "mma.sync.aligned.m16n8k32.row.col.f32.{}.{}.f32"
@@ -60,8 +60,8 @@ def measured_with(release: str):
     """What `measure` finds with one compiler: the rows that it has, of all without a range."""
     model = model_for(f"sm_90@{release}")
     compiler = model.compiler or Release(0, 0)
-    holds = [row for row in model.dots if is_among(compiler, row.compilers)]
-    return replace(model, dots=tuple(replace(row, compilers=None) for row in holds))
+    holds = [unit for unit in model.units if is_among(compiler, unit.compilers)]
+    return replace(model, units=tuple(replace(unit, compilers=None) for unit in holds))
 
 
 def test_measurements_with_several_compilers_are_joined_into_ranges() -> None:
@@ -69,11 +69,11 @@ def test_measurements_with_several_compilers_are_joined_into_ranges() -> None:
     joined = joined_model([(release, measured_with(release)) for release in releases])
     of_fp8 = {
         releases_text(row.compilers)
-        for row in joined.dots
+        for row in joined.only(DotUnit)
         if row.types == "f32.e4m3.e4m3.f32" and row.shapes == ("m16n8k32",)
     }
     assert of_fp8 == {"12.4 to 12.6", "12.8 to 13.5"}
-    plain = [row for row in joined.dots if row.types == "f32.bf16.bf16.f32"]
+    plain = [row for row in joined.only(DotUnit) if row.types == "f32.bf16.bf16.f32"]
     assert plain
     assert all(row.compilers is None for row in plain)
     assert parse_model(model_text(joined), "x").digest == joined.digest
@@ -83,7 +83,7 @@ def test_a_model_of_one_compiler_has_figures_of_its_expansions_for_it_alone() ->
     model = joined_model([("12.4", measured_with("12.4"))])
     ranges = {
         row.compilers
-        for row in model.dots
+        for row in model.only(DotUnit)
         if row.types.startswith("f32.e4m3") and not row.instruction.startswith("wgmma")
     }
     assert ranges == {CompilerRange(first=Release(12, 4), last=Release(12, 4))}

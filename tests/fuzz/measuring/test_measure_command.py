@@ -12,7 +12,15 @@ from fuzz.measuring import MeasuredResult
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from oracle.measuring.units import MeasuredUnit
-from oracle.models import figures_in, forget_models, model_for, values_in
+from oracle.models import (
+    ExactSum,
+    ScalarDot,
+    TruncatedDot,
+    figures_in,
+    forget_models,
+    model_for,
+    values_in,
+)
 from oracle.models.files import EXPORTS, model_text, read_model
 
 ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
@@ -47,17 +55,20 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     assert all(unit["refused"] is None and unit["images"] == 64 for unit in units)
     assert done.summary["figures"] == done.summary["as_in_model"] == len(units)
     written = read_model(tmp_path / "model.toml")
-    known = values_in(model_for("sm_90").exact)
+    (exact,) = model_for("sm_90").only(ExactSum)
+    known = values_in(exact)
     # Single bits were not asked for.
-    assert values_in(written.exact) == {name: known[name] for name in ("plain", "satfinite")}
+    assert values_in(*written.only(ExactSum)) == {
+        name: known[name] for name in ("plain", "satfinite")
+    }
 
 
 def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:
     done = measured(tmp_path, "--only", "mma.*m8n8k4*f16.f16*", "--images", "64")
     assert done.code == 0, done.err
-    known = {row.types: row.order.value for row in model_for("sm_90").scalars}
+    known = {row.types: row.order.value for row in model_for("sm_90").only(ScalarDot)}
     written = read_model(tmp_path / "model.toml")
-    assert {row.types: row.order.value for row in written.scalars} == known
+    assert {row.types: row.order.value for row in written.only(ScalarDot)} == known
 
 
 @pytest.mark.parametrize(
@@ -90,7 +101,7 @@ def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Pa
     written = read_model(tmp_path / "mine.toml")
     assert written.confidence == "simulated"
     assert "no GPU was measured" in done.out
-    assert not figures_in(written.exact)
+    assert not figures_in(*written.only(ExactSum))
     judged = warpfuzz(tmp_path, *command.split(), "--cases", "40", "--json")
     assert judged.code == 0, judged.err
     assert "is simulated, not measured" in judged.err
@@ -131,7 +142,7 @@ def test_an_interrupted_measurement_keeps_what_it_has(tmp_path: Path) -> None:
     done = warpfuzz(tmp_path, *words, prepare=interrupted)
     assert done.code == 130
     assert "Stopped before the end, after 1 unit." in done.out
-    assert len(figures_in(read_model(tmp_path / "mine.toml").exact)) == 1
+    assert len(figures_in(*read_model(tmp_path / "mine.toml").only(ExactSum))) == 1
 
 
 @pytest.mark.slow
@@ -207,7 +218,7 @@ def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) ->
     path = changed(tmp_path, "block = 16", "block = 8")
     with opened(RunnerChoice(name="sim", model=str(path))):
         model = model_for("sm_90a")
-        assert {dot.block.value for dot in model.dots} == {4, 8, 32}
+        assert {dot.block.value for dot in model.only(TruncatedDot)} == {4, 8, 32}
         assert model.digest != built_in.digest
         assert model.name.startswith("changed.toml ")
         assert model_for("sm_80").base == "sm_80"

@@ -14,7 +14,7 @@ from oracle.measuring.inference import MeasuredFigure, ProbeEvidence, computed, 
 from oracle.measuring.probes import Dots, double_probes, float_probes
 from oracle.measuring.scaled_probes import scaled_probes
 from oracle.measuring.units import units_of
-from oracle.models import NanRule, model_for, values_in
+from oracle.models import NanRule, ScaledDot, TruncatedDot, model_for, values_in
 from runners.faults import by_name
 from runners.simulated.fused import Rounding
 from runners.simulated.products import ProductTypes, multiply_doubles, multiply_on
@@ -25,7 +25,7 @@ TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_1
 EVERY = [
     (target, row.types)
     for target in TARGETS
-    for row in model_for(target).dots
+    for row in model_for(target).only(TruncatedDot)
     if row.instruction == "wmma.mma"
 ]
 """Those of mma.sync are measured whole, by the command."""
@@ -37,7 +37,7 @@ def slow(cases, but=()):
 
 @pytest.mark.parametrize(("target", "types"), slow(EVERY))
 def test_the_units_of_every_architecture_are_recovered(target: str, types: str) -> None:
-    rule = next(row for row in model_for(target).dots if row.types == types)
+    rule = next(row for row in model_for(target).only(TruncatedDot) if row.types == types)
     assert not wrong_figures(measured(types, chip_of(target).floats[types]), rule)
 
 
@@ -98,7 +98,7 @@ def damaged(name: str, unit):
 
 @pytest.mark.parametrize(("fault", "types", "change"), slow(CHANGED, [CHANGED[2]]))
 def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, change) -> None:
-    rule = next(row for row in model_for("sm_90").dots if row.types == types)
+    rule = next(row for row in model_for("sm_90").only(TruncatedDot) if row.types == types)
     found = measured(types, damaged(fault, chip_of("sm_90").floats[types]))
     wrong = wrong_figures(found, rule)
     assert {name: pair[0] for name, pair in wrong.items()} == change
@@ -171,7 +171,7 @@ def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
 
 def test_what_random_images_show_is_evidence_like_any_probe() -> None:
     """Evidence that belongs to no family decides, too."""
-    rule = next(row for row in model_for("sm_80").dots if row.types == BF16)
+    rule = next(row for row in model_for("sm_80").only(TruncatedDot) if row.types == BF16)
     rng = np.random.default_rng(1)
     count, k = 500, depth_of(BF16)
     a, b = (rng.standard_normal((count, k)).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
@@ -230,7 +230,7 @@ def test_scaled_blocks_and_the_same_types_without_scales_are_units_of_their_own(
     units = units_of(Module.named("sm_120a", "8.8"))
     assert len({unit.name for unit in units}) == len(units)
     assert all(len({form.is_scaled for form in unit.forms}) == 1 for unit in units)
-    types = {unit.types for unit in units if unit.kind == "scaled"}
+    types = {unit.types for unit in units if unit.kind is ScaledDot}
     assert {f"f32.{a}.{b}.f32" for a in SMALL for b in SMALL} < types
 
 

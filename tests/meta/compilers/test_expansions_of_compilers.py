@@ -68,13 +68,13 @@ def built_in():
 def only(*ranges: str) -> Model:
     """The model of sm_90 with the rows of some ranges of compilers."""
     model = model_for("sm_90")
-    dots = [row for row in model.dots if releases_text(row.compilers) in ("", *ranges)]
-    return replace(model, dots=tuple(dots))
+    units = [one for one in model.units if releases_text(one.compilers) in ("", *ranges)]
+    return replace(model, units=tuple(units))
 
 
 def without_ranges() -> Model:
     model = only("12.8 and later")
-    return replace(model, dots=tuple(replace(row, compilers=None) for row in model.dots))
+    return replace(model, units=tuple(replace(one, compilers=None) for one in model.units))
 
 
 def report(members, **more):

@@ -4,7 +4,7 @@ from reference.any_dots import any_dot
 
 from oracle.arithmetic.conversions import Scratch
 from oracle.arithmetic.dots import dot_product
-from oracle.models import model_for
+from oracle.models import TruncatedDot, model_for
 from oracle.models.figures import values_in
 
 
@@ -21,4 +21,7 @@ def exact(rule, a, b, c):
 
 
 def rule_of(target, multiplicand, accumulator):
-    return model_for(target).dot(multiplicand, accumulator)
+    """The unit of wmma.mma for formats of A and B, and of C and D."""
+    types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
+    units = model_for(target).only(TruncatedDot)
+    return next(one for one in units if (one.instruction, one.types) == ("wmma.mma", types))

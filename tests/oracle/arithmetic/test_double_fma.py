@@ -8,11 +8,11 @@ from reference.numbers import F64, decode
 from oracle import mma
 from oracle.arithmetic.conversions import own_scratch
 from oracle.arithmetic.doubles import chain, decoded, fma
-from oracle.models import NanRule, model_for
+from oracle.models import DoubleChain, NanRule, model_for
 
 MODES = ("rn", "rz", "rm", "rp")
 NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
-MEASURED = model_for("sm_90").double_chain
+(MEASURED,) = model_for("sm_90").only(DoubleChain)
 SIGN = 1 << 63
 ONE = 0x3FF << 52
 

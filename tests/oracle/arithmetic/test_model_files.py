@@ -9,7 +9,7 @@ import pytest
 
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
-from oracle.models.figures import allowed_of, values_in
+from oracle.models.figures import KINDS, allowed_of, values_in
 from oracle.models.files import EXPORTS, model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -22,8 +22,7 @@ def test_a_model_that_is_written_is_read_back(target: str, form: str, tmp_path: 
     path = tmp_path / f"model.{form}"
     path.write_text(EXPORTS[form](model))
     again = read_model(path)
-    assert (again.target, again.dots, again.scalars) == (target, model.dots, model.scalars)
-    assert (again.doubles, again.exact) == (model.doubles, model.exact)
+    assert (again.target, again.units) == (target, model.units)
     assert again.digest == model.digest
     assert again.file == str(path)
 
@@ -50,7 +49,7 @@ def test_a_header_says_what_the_model_does(cc: str, tmp_path: Path) -> None:
     """A C program prints every figure of every array, as the model has it."""
     model = model_for("sm_90")
     (tmp_path / "model.h").write_text(EXPORTS["c"](model))
-    units = {"dot": model.dots, "scalar": model.scalars, "exact": (model.exact,)}
+    units = {key: model.only(KINDS[key]) for key in ("dot", "scalar", "exact")}
     lines, expected = [], []
     for key, rows in units.items():
         schema = allowed_of(type(rows[0]))
@@ -92,7 +91,7 @@ def test_a_figure_takes_what_it_does_not_say_from_around_it() -> None:
     text = model_text(model_for("sm_90")).replace(
         "fraction_bits = 25", 'fraction_bits = { value = 25, source = "a paper" }', 1
     )
-    figure = parse_model(text, "x").dots[0].fraction_bits
+    figure = parse_model(text, "x").units[0].fraction_bits
     assert (figure.value, figure.confidence, figure.source) == (
         25, Confidence.MEASURED, "a paper",
     )  # fmt: skip

@@ -1,9 +1,11 @@
 import pytest
+from dots import rule_of
 
 from oracle.errors import UsageError
 from oracle.isa import lookup as isa
 from oracle.isa.targets import TARGETS
-from oracle.models import Confidence, figures_in, model_for
+from oracle.models import Confidence, TruncatedDot, figures_in, model_for
+from oracle.models.figures import DotUnit
 
 # MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
 PUBLISHED = {
@@ -16,8 +18,7 @@ MODELLED = [name for name, row in TARGETS.items() if row.number >= 70]
 
 @pytest.mark.parametrize("target", PUBLISHED)
 def test_figures_are_those_that_were_published(target):
-    model = model_for(target)
-    wide, narrow = model.dot("f16", "f32"), model.dot("f16", "f16")
+    wide, narrow = rule_of(target, "f16", "f32"), rule_of(target, "f16", "f16")
     assert wide.block.value == narrow.block.value
     assert wide.fraction_bits.value == narrow.fraction_bits.value
     figures = (
@@ -33,7 +34,7 @@ def test_figures_are_those_that_were_published(target):
 def test_mma_sync_has_the_published_figures_too(target):
     """MMA-Sim's are for mma; m8n8k4 of Turing has Volta's, and the length is a number of bytes."""
     fraction, length, zero_f32, zero_f16 = PUBLISHED[target]
-    for dot in model_for(target).dots:
+    for dot in model_for(target).only(TruncatedDot):
         if dot.instruction == "mma" and not dot.types.split(".")[1].startswith("e"):
             volta = dot.shapes == ("m8n8k4",)
             f, block, *zeros = (
@@ -72,7 +73,7 @@ def test_every_figure_says_where_it_comes_from(target):
 def test_only_sm_90_is_measured_and_relatives_are_inferred(target):
     model = model_for(target)
     own = model.base == f"sm_{TARGETS[target].number}"
-    dots = {figure.confidence for dot in model.dots for figure in figures_in(dot).values()}
+    dots = {figure.confidence for dot in model.only(DotUnit) for figure in figures_in(dot).values()}
     if model.base == "sm_90":
         assert model.confidence is Confidence.MEASURED
     elif not own:

@@ -84,7 +84,7 @@ def test_models_and_enclosures_are_what_adas_returned_of_8_bits(name):
     form = mma_sync_form(
         f"mma.sync.aligned.m16n8k32.row.col.{result}.{multiplicand}.{multiplicand}.{result}"
     )
-    rule = model_for("sm_89").dot_for(form)
+    rule = model_for("sm_89").unit_for(form)
     operands = a[:, None, :], b[:, :, None], c[:, None, None]
     found = dot_product(*operands, rule=rule, scratch=own_scratch())[0, 0]
     np.testing.assert_array_equal(found, d)

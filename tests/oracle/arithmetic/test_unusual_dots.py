@@ -14,7 +14,7 @@ from oracle.isa.forms import FORMATS
 from oracle.models import Figure, model_for
 from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot, allowed_of
 
-ROWS = [row for row in model_for("sm_90").dots if row.instruction == "wmma.mma"]
+ROWS = [row for row in model_for("sm_90").only(TruncatedDot) if row.instruction == "wmma.mma"]
 MULTIPLICANDS = {"f16": 16, "bf16": 16, "tf32": 8}
 
 

@@ -14,7 +14,7 @@ from oracle import UndefinedProgramError, UsageError, ldmatrix, mma_sync, movmat
 from oracle.isa.forms import Form
 from oracle.isa.lookup import INSTRUCTIONS, MMA_SYNC_FORMS, form_of
 from oracle.layouts import pack, unpack
-from oracle.models import model_for
+from oracle.models import TruncatedDot, model_for
 
 STORES = [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]
 MOVE = "movmatrix.sync.aligned.m8n8.trans.b16"
@@ -35,12 +35,12 @@ def test_a_model_in_place_of_the_targets_decides() -> None:
     model = model_for("sm_90")
     rows = tuple(
         replace(row, nan=replace(row.nan, value=0x7FC0_0000)) if row.instruction == "mma" else row
-        for row in model.dots
+        for row in model.only(TruncatedDot)
     )
     nan = np.full((32, 4), 0x7E00_7E00, np.uint32)
     operands = nan, nan[:, :2], np.zeros((32, 4), np.uint32)
     assert (mma_sync(F16, *operands) == 0x7FFF_FFFF).all()
-    assert (mma_sync(F16, *operands, model=replace(model, dots=rows)) == 0x7FC0_0000).all()
+    assert (mma_sync(F16, *operands, model=replace(model, units=rows)) == 0x7FC0_0000).all()
 
 
 @given(st.sampled_from(STORES), st.integers(0, 2**32 - 1))

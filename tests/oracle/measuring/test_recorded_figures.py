@@ -10,7 +10,7 @@ import pytest
 
 from oracle.measuring.inference import ProbeEvidence, fit
 from oracle.measuring.probes import Dots
-from oracle.models import model_for, values_in
+from oracle.models import TruncatedDot, model_for, values_in
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
 TARGETS = {
@@ -50,7 +50,9 @@ def test_what_recorded_dot_products_decide_is_what_the_model_has(name: str) -> N
     depth = a.shape[1]
     found = fit(ProbeEvidence(types, dots, patterns(d, result)))
     assert found.contradiction is None
-    rule = model_for(TARGETS[gpu]).dot(multiplicand, result)
+    units = model_for(TARGETS[gpu]).only(TruncatedDot)
+    named = ((unit.instruction, unit.types) for unit in units)
+    rule = dict(zip(named, units, strict=True))["wmma.mma", types]
     for figure, finding in found.figures.items():
         assert values_in(rule)[figure] in (finding.value, *finding.others), figure
     decided = {name for name, finding in found.figures.items() if not finding.others}

@@ -258,10 +258,10 @@ def any_figures(dice, row):
 @pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
 def test_figures_that_no_gpu_has(reference, count):
     dice, model = random.Random(28), model_for("sm_90")
-    forms = [form for form in products("sm_90") if model.find_dot(form)]
+    forms = [form for form in products("sm_90") if isinstance(model.find(form), TruncatedDot)]
     for number in range(count):
         form = dice.choice(forms)
-        other = replace(model, dots=(any_figures(dice, model.dot_for(form)),))
+        other = replace(model, units=(any_figures(dice, model.unit_for(form)),))
         assert_agrees(reference, product_program(form), other, len(CLASSES), number)
 
 
@@ -277,9 +277,9 @@ def test_figures_of_scaled_blocks_that_no_gpu_has(reference):
         values["group"] = values["group"] if number % 2 else 1
         values["nan"] |= 0x7FC0_0000
         row = replace(
-            model.scaled_for(form), **{name: figure(value) for name, value in values.items()}
+            model.unit_for(form), **{name: figure(value) for name, value in values.items()}
         )
-        other = replace(model, scaled=(row,))
+        other = replace(model, units=(row,))
         try:
             assert_agrees(reference, product_program(form), other, len(CLASSES), number)
         except NotEncodedError:
@@ -297,5 +297,5 @@ def test_figures_of_doubles_that_no_gpu_has(reference):
         chain = DoubleChain(
             nan=figure(nan), **{name: figure(value) for name, value in values.items()}
         )
-        other = replace(model, doubles=chain)
+        other = replace(model, units=(chain,))
         assert_agrees(reference, product_program(dice.choice(forms)), other, len(CLASSES), number)

@@ -15,7 +15,9 @@ ROUNDINGS = {
     "rna": Rounding.NEAREST_AWAY,
 }  # fmt: skip
 NANS = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
-ROWS = {row.types: row for row in model_for("sm_90").dots if row.instruction == "wmma.mma"}
+ROWS = {
+    row.types: row for row in model_for("sm_90").only(TruncatedDot) if row.instruction == "wmma.mma"
+}
 
 
 @dataclass(frozen=True)
