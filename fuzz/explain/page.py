@@ -501,7 +501,7 @@ def _found(entry: Entry, *, sent: bool) -> Iterator[tuple[str, object]]:
         runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
         text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
         if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
-            text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
+            text += f", {100 * rate:.3g} % of the {copies:,} copies of the image in each"
         yield "replayed", text
     yield "multiprocessors", details.get("sms")
     yield f"model of {finding.target}", details.get("confidence")
