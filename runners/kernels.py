@@ -86,9 +86,20 @@ class ScreeningKernel(Kernel):
     Parameters: u64 images, expected (after the program), ledger (`runners.ledger`), scratch (an
     image for each warp, where `scratch` is "global"); u32 count, limit of each multiprocessor. A
     warp takes the next image, copies it into its scratch, runs there, and compares every byte.
+    Where a `launch` is given, a warpgroup does, which is a block as that says.
     """
 
     scratch: str  # state space in which the program runs: "shared" or "global"
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.launch.block[0] if self.launch else LANES * self.warps_per_block
+
+    @property
+    def dynamic_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return self.launch.shared_bytes if self.launch else 0
 
 
 @dataclass(frozen=True, kw_only=True)

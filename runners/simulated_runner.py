@@ -16,7 +16,7 @@ import numpy as np
 from oracle.errors import UsageError
 from oracle.isa.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler
-from runners.kernels import LANES, KernelModule
+from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
@@ -135,7 +135,8 @@ class SimulatedRunner(ClosedAtTheEnd):
         return Compiled(module=module, architecture=own, compiler=compiler, key=key, code=code)
 
     def _load(self, compiled: Compiled) -> LoadedModule | Failure:
-        own = any(kernel.launch is not None for kernel in compiled.module.kernels)
+        kernels = compiled.module.kernels
+        own = any(one.launch and not isinstance(one, ScreeningKernel) for one in kernels)
         key = f"{compiled.key} {own}"
         if key not in self._modules:
             device, ptx = self._elsewhere if own else self._device, compiled.module.ptx
@@ -177,7 +178,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         book = _caught(compiled.module.ptx, lambda: module.screen(
             kernel.entry, references.images, references.expected, empty, limit=limit,
             scratch_bytes=scratch if kernel.scratch == "global" else 0,
-            threads=LANES * kernel.warps_per_block, blocks=1,
+            threads=kernel.threads, blocks=1, dynamic_bytes=kernel.dynamic_bytes,
         ))  # fmt: skip
         if isinstance(book, Failure):
             return Collected(outcome=book)

@@ -214,7 +214,7 @@ class _Job:
         key = ready.oracle_target, module
         with self.lock:
             if key not in self.making:
-                programs = self._programs(ready.oracle_target, module, scope)
+                programs = self._programs(ready, module, scope)
                 made = self.making[key] = [*islice(programs, 1)]
 
                 def make() -> None:
@@ -226,20 +226,24 @@ class _Job:
             return self.making[key]
 
     def _programs(
-        self, target: str, module: Module, scope: SetScope | None
+        self, ready: OpenRunner, module: Module, scope: SetScope | None
     ) -> Iterator[SetProgram]:
         seed, most = self.options.seed, _PROGRAMS_WITHOUT_SET
         if scope is not None:
             draws, most = batches(scope, module, seed), len(scope.known)
         else:
             forms = selected_forms(
-                Selection(pattern="*"), target=module.target.name, version=str(module.version)
-            )
-            draws = candidates(forms, module, seed)
+                Selection(pattern=self.options.only), target=module.target.name,
+                version=str(module.version), groups=bool(ready.groups),
+            )  # fmt: skip
+            # The simulated device, which takes a second for each turn of such a loop, has no load.
+            draws = candidates(forms, module, seed, loads=ready.choice.name == "cuda")
         for number, batch in enumerate(islice(chain.from_iterable(draws), most)):
             if self.stop.is_set():
                 return
-            yield set_program(batch, number, _IMAGES_WITHOUT_SET, module, target=target)
+            yield set_program(
+                batch, number, _IMAGES_WITHOUT_SET, module, target=ready.oracle_target
+            )
 
     def is_over(self, device: ScreenedDevice) -> bool:
         return time.monotonic() - device.started >= self.seconds
@@ -259,7 +263,7 @@ class _Job:
             ready = replace(ready, ptx_version=drawn_versions(ready).every[-1])
         module = Module.named(ready.target, ready.ptx_version)
         if options.preflight:
-            device.scope = scope_of(module, ready.oracle_target)
+            device.scope = scope_of(module, ready.oracle_target, groups=bool(ready.groups))
         description = describe(module, seed=options.seed, covers={})
         if made is not None:
             description = made.description
@@ -339,8 +343,9 @@ def make_set(options: Distill) -> None:
     if options.model is not None:
         judge_by(Path(options.model), own=target, device="the set's target")
     forms = selected_forms(
-        Selection(pattern=options.only), target=module.target.name, version=str(module.version)
-    )
+        Selection(pattern=options.only), target=module.target.name, version=str(module.version),
+        groups=True,
+    )  # fmt: skip
     begun = time.monotonic()
     made = distill(forms, module, seed=options.seed, images=options.images)
     write_set(output, made)

@@ -21,7 +21,6 @@ from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import ScreenRun
 from fuzz.screening.sets import SetScope, coverage
 from oracle.errors import DeviceLostError, WarpfuzzError
-from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.cuda.libraries import DeviceHealth
 from runners.emission import emit as emit_module
@@ -79,10 +78,9 @@ class ScreenedDevice:
         """Which planted faults applied to no program that ran; empty where each did."""
         if self.screen is None or not self.choice.faults:
             return ""
-        ready = self.screen.ready
-        module = Module.named(ready.target, ready.ptx_version)
+        module_of = self.screen.description.module_of
         ran = [self.programs[entry] for entry in sorted(self.screen.ran)]
-        texts = [emit_module(program, module=module).ptx for program in ran]
+        texts = [emit_module(program, module=module_of(program)).ptx for program in ran]
         return untested_words(idle_faults(self.choice.faults, texts), len(texts))
 
     @property

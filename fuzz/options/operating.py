@@ -51,6 +51,7 @@ class Screen(Options, words="screen", runs="screen:screen"):
     runner: str | None = shared("runner", "What is screened.  [default: cuda]")
     seed: int = shared("seed", "Seed of the set that is made without SET, and of --pattern bursts.")
     target: str | None = shared("chosen_target")
+    only: str = shared("only")
     corpus: Path = shared("corpus")
     assembler: str | None = shared("assembler")
     level: int | None = shared("level")

@@ -22,14 +22,12 @@ from fuzz.findings.families import (
 from fuzz.findings.verdicts import Attempt, Subject, differ_outside, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import MOST_FAULTY, ScreenItem, ScreenRun, Sighting
-from oracle.isa.targets import Module
+from fuzz.screening.screen import AGAIN_SECONDS, MOST_FAULTY, ScreenItem, ScreenRun, Sighting
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from strategies.features import main_form
 
-_AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _MOST_EXAMINED = 8  # programs of which an image is replayed; the rest is only counted
 _MOST_NAMED = 1024  # programs that a finding names
 _COPIES = 256  # warps of a stored case: more than a device has multiprocessors (132 on an H200)
@@ -104,7 +102,7 @@ class ScreenExaminer:
         if source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(source.entry)
-        again = self.screen.again(item, one.image, _AGAIN_SECONDS)
+        again = self.screen.again(item, one.image, AGAIN_SECONDS)
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
         (verdict,) = judge(
@@ -162,9 +160,8 @@ class ScreenExaminer:
         if (there := self.findings.get(bucket.identity)) is not None:
             _widen(there, item)
             return None
-        module = Module.named(description.target, description.ptx_version)
         subject = Subject(
-            module=emit(source.program, module=module),
+            module=emit(source.program, module=description.module_of(source.program)),
             program=source.program,
             image=np.array(source.references.images[image]),
             copies=1 if attempt.failure is not None else _COPIES,

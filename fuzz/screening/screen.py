@@ -26,7 +26,7 @@ from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram, Tally
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.execution.execution import execute
-from oracle.isa.targets import Module
+from oracle.isa.targets import parse_target
 from oracle.models import model_for
 from runners.cuda.libraries import DeviceHealth
 from runners.cuda.runner import CudaRunner
@@ -51,6 +51,7 @@ _EXAMINED_EVERY = 1.0  # seconds between two readings of the sensors, which take
 _STEPS = (1e-3, 1.0)  # shortest and longest load step of `bursts`, and pause after it, in seconds
 _LOOK_SECONDS = 0.1  # between two looks for a program, where none is there
 _MOST_LIMIT = 1 << 30
+AGAIN_SECONDS = 0.5  # time of the replay right after the launch
 _LEAST_AGAIN = 8  # times that an image is run again on each multiprocessor at least
 _LOST_RETRIES = 1  # launches of a program that may fail before it is left out
 _MOST_IMAGES = 1 << 22  # of a fresh launch: 40 ms (10^8 a second, H100, prototype, 2026-11)
@@ -142,7 +143,6 @@ class ScreenRun:
         that the device is busy while others are compiled."""
         self._waiting: deque[Launch] = deque()
         self._examined = 0.0
-        self._module = Module.named(description.target, description.ptx_version)
 
     def add(self, program: SetProgram) -> None:
         """Take a program in."""
@@ -254,21 +254,24 @@ class ScreenRun:
 
     def _compile(self, item: ScreenItem) -> Failure | None:
         source, wanted = item.source, self.description.architecture
-        screening = emit_screening({source.entry: source.program}, module=self._module)
+        module = self.description.module_of(source.program)
+        screening = emit_screening({source.entry: source.program}, module=module)
         compiled = self.runner.prepare(screening)
         if isinstance(compiled, Failure):
             return compiled
-        if compiled.architecture != wanted:
+        if parse_target(compiled.architecture).number != parse_target(wanted).number:
             raise UsageError(
                 f"the set expects what {wanted} computes, and {self.ready.device} computes as "
                 f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture} "
                 "--output FILE` makes one for it"
             )
         item.compiled = compiled
-        # What a compiler gets wrong in scalar code would be taken for the device's fault.
-        if self.device is None or source.recipe is None or source.has_scalar_code:
+        # What a compiler gets wrong would be taken for the device's fault; and kernels of
+        # warpgroups do not say on which multiprocessor they ran.
+        doubtful = source.is_doubtful or source.program.warps > 1
+        if self.device is None or source.recipe is None or doubtful:
             return None
-        plain = self.runner.prepare(emit(source.program, module=self._module, entry=source.entry))
+        plain = self.runner.prepare(emit(source.program, module=module, entry=source.entry))
         if isinstance(plain, Failure):
             return plain
         try:
@@ -324,15 +327,27 @@ class ScreenRun:
     # Whose fault it is
 
     def _is_miscompiled(self, item: ScreenItem, ledger: Ledger) -> bool:
-        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was."""
-        few = np.count_nonzero(ledger.wrong) <= MOST_FAULTY or not ledger.differing
-        if few or not item.source.has_scalar_code:
+        """Give a program up whose doubtful code is wrong wherever it runs; tell whether it was.
+
+        That of a warpgroup may be wrong now and then, by what was in flight for how long: then it
+        is tried for some time, and another multiprocessor that gets it wrong is enough.
+        """
+        group = item.source.program.warps > 1
+        few, seconds = (1, AGAIN_SECONDS) if group else (MOST_FAULTY, 0.0)
+        if not item.source.is_doubtful or not ledger.differing:
             return False
-        image = ledger.differing[0].image
-        again = self.again(item, image)
-        if isinstance(again, Failure) or np.count_nonzero(again.ledger.wrong) <= MOST_FAULTY:
+        if not group and np.count_nonzero(ledger.wrong) <= few:
             return False
-        self._give_up(item, image, *np.flatnonzero(again.ledger.wrong)[:2].tolist())
+        image, first = ledger.differing[0].image, ledger.differing[0].sm
+        again = self.again(item, image, seconds)
+        if isinstance(again, Failure):
+            return False
+        wrong = again.ledger.wrong.copy()
+        wrong[first] += group
+        if np.count_nonzero(wrong) <= few:
+            return False
+        second = next(sm for sm in np.flatnonzero(wrong).tolist() if sm != first)
+        self._give_up(item, image, first, second)
         return True
 
     def _corrects(self, item: ScreenItem, ledger: Ledger) -> bool:

@@ -6,10 +6,10 @@ import hashlib
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from itertools import chain, islice
+from functools import cache, cached_property
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,7 @@ from oracle.errors import UsageError, WarpfuzzError
 from oracle.execution.execution import execute
 from oracle.given_files import read_given, reason_of
 from oracle.isa.forms import Form
-from oracle.isa.lookup import FORMS, is_available
+from oracle.isa.lookup import is_available
 from oracle.isa.targets import Module, parse_target
 from oracle.models import NO_FIGURES, model_for
 from oracle.program.program import Program, requirements, walk
@@ -36,10 +36,19 @@ from runners.ledger import ROWS, Ledger, Rate
 from runners.processes import run_tool
 from runners.screening import References
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.draws import derived_seed
+from strategies.draws import Selection, derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.rounds import Batch, campaign_rounds, family_of, opcode_of, round_batches
+from strategies.programs.loads import highest_load, is_highest_load, is_largest
+from strategies.rounds import (
+    Batch,
+    campaign_rounds,
+    family_of,
+    group_target,
+    opcode_of,
+    round_batches,
+    target_of,
+)
 
 _MAGIC = b"warpfuzz screening set 2\n"  # with the version of what is written here
 _DATA_AT = len(_MAGIC) + 32  # byte at which what is hashed begins, behind its SHA-256
@@ -58,10 +67,13 @@ class SetProgram:
     round: int  # number of the program in its set
     recipe: Recipe | None = None  # how its images were made; None where nobody says
 
-    @property
-    def has_scalar_code(self) -> bool:
-        """Whether it has any; compilers often get that wrong."""
-        return any(map(is_lane_code, walk(self.program.steps)))
+    @cached_property
+    def is_doubtful(self) -> bool:
+        """Whether compilers often get such code wrong: scalar code, and drawn of a warpgroup."""
+        program = self.program
+        if program.warps > 1:
+            return not is_highest_load(program)
+        return any(map(is_lane_code, walk(program.steps)))
 
 
 def _rows() -> NDArray[np.uint64]:
@@ -146,6 +158,16 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the model that the expected images come from; empty: nobody has written it down."""
     covers: Mapping[str, Covered]
     """By dimension: forms, kinds of steps, classes of values, planted faults."""
+
+    def module_of(self, program: Program) -> Module:
+        """Return what a program is written for."""
+        return module_of(program, Module.named(self.target, self.ptx_version))
+
+
+def module_of(program: Program, module: Module) -> Module:
+    """Return what a program is written for among those of a module."""
+    own = group_target(requirements(program), module.target.name)
+    return Module.named(own, str(module.version)) if own else module
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,25 +275,56 @@ LEFT_OUT = frozenset(
 whose D has registers of A or B, or whose C has D's in another order, a wrong expansion
 (docs/findings.md), on every multiprocessor."""
 _MOST_BYTES = 16 << 10
-"""Of an image and shared memory: three warps still fit beside each other in a block."""
+"""Of a warp's image and shared memory: three warps still fit beside each other in a block."""
 _ROUNDS = 40  # rounds from which programs are chosen: 320, twice as many as there are forms
 _TRIES = 8  # programs drawn about a form until one can be in a set: 4 of 10 cannot (2026-11-23)
 _LEAST_IMAGES = 4  # images of a program at least
+_OF_LOADS = (ValueClass.WIDE,)
+"""What the highest loads multiply: random bits in finite numbers, whose sums stay finite, too."""
 _SEARCHED = 64  # images beyond a program's own that are looked at for a fault
 _SEARCHED_PROGRAMS = 16  # programs, with the smallest images, in which a fault is looked for
 
 
-def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
-    """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
+def candidates(
+    forms: Sequence[Form], module: Module, seed: int, *, loads: bool = False
+) -> Iterator[list[Batch]]:
+    """Iterate over the programs of a campaign's rounds that can be in a set, without end.
+
+    With `loads`, programs about the largest multiplications of warpgroups are the highest loads,
+    one behind each round; if there are no other forms, these are all.
+    """
     target, version = module.target.name, str(module.version)
-    rounds = campaign_rounds(forms, target=target, version=version, seed=seed)
-    return (list(filter(fits, batches)) for batches in rounds)
+    largest = [form for form in forms if loads and is_largest(form)]
+    others = [form for form in forms if form not in largest]
+    rounds: Iterable[list[Batch]] = ()
+    if others:
+        rounds = campaign_rounds(others, target=target, version=version, seed=seed)
+    for number, (batches, form) in enumerate(zip_longest(rounds, largest)):
+        found = list(filter(fits, batches or ()))
+        if form is not None:
+            recipe = Recipe(classes=_OF_LOADS, seed=derived_seed(seed, "load", number))
+            program = highest_load(form)
+            found.append(Batch(
+                entry="load", program=program, recipe=recipe, focus=Focus(form=form),
+                count=_LEAST_IMAGES, module=module_of(program, module), form=form,
+            ))  # fmt: skip
+        yield found
+
+
+def about_of(form: Form | None) -> str:
+    """Return what a program is about: its form, of a warpgroup with whatever N."""
+    return family_of(form) if form is not None and form.warps > 1 else opcode_of(form)
+
+
+def one_each(forms: Iterable[Form]) -> list[Form]:
+    """Return the last form of each that programs of a set are about: with the largest N."""
+    return [*{about_of(form): form for form in forms}.values()]
 
 
 def fits(batch: Batch) -> bool:
     """Whether a program can be in a set."""
     size = batch.program.image_bytes + batch.program.shared_bytes
-    small = size <= _MOST_BYTES and batch.program.warps == 1
+    small = size <= _MOST_BYTES or batch.program.warps > 1
     return small and not features_of(batch.program) & LEFT_OUT
 
 
@@ -289,7 +342,7 @@ def reaches(batch: Batch) -> frozenset[str]:
     family = family_of(batch.form)
     return frozenset(
         (
-            f"about {opcode_of(batch.form)}",
+            f"about {about_of(batch.form)}",
             *(form.opcode for form in requirements(batch.program)),
             *names,
             *(f"{family}: {name}" for name in names),
@@ -333,6 +386,8 @@ def set_program(
 
 
 def _judged(batch: Batch, count: int, first: int, target: str) -> References:
+    if batch.program.warps > 1:  # of 100 KiB and more
+        count = min(count, _LEAST_IMAGES)
     images = expand(batch.recipe, batch.program, count, first=first)
     expected = execute(batch.program, images, target=target).images
     return References(images=images, expected=expected)
@@ -344,8 +399,8 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
     pool = [*chain.from_iterable(islice(candidates(forms, module, seed), _ROUNDS))]
     for number in range(_TRIES):
-        there = {batch.form for batch in pool}
-        if missing := [form for form in forms if form not in there]:
+        there = {about_of(batch.form) for batch in pool}
+        if missing := one_each(form for form in forms if about_of(form) not in there):
             pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
@@ -356,7 +411,7 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         for some in (pool, batches)
     )
     covers = {
-        "forms": _covered([form.opcode for form in forms], {opcode_of(b.form) for b in batches}),
+        "forms": _covered([*map(about_of, one_each(forms))], {about_of(b.form) for b in batches}),
         "forms with loads and stores": _covered(sorted(every), own),
         "features of programs": _covered(
             [one.value for one in FEATURES.values() if one not in LEFT_OUT],
@@ -396,7 +451,9 @@ def _show_faults(
     """Add an image to a program for each planted fault that none shows and more images do."""
     touching, shown = list[str](), set[str]()
     smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
-    emitted = cache(lambda place: Emitted(emit(programs[place].program, module=module)))
+    emitted = cache(lambda place: Emitted(emit(
+        programs[place].program, module=module_of(programs[place].program, module)
+    )))  # fmt: skip
 
     for fault in CATALOGUE:
         if fault.rare:
@@ -463,6 +520,8 @@ def devices_in(listing: str) -> list[tuple[str, str]]:
 
 def group_of(form: Form) -> str:
     """Return what kind of instruction a form is: "fp8", "integers", "sparse", "ldmatrix"."""
+    if form.warps > 1:
+        return "wgmma"
     if not form.is_product:
         return form.mnemonic
     if form.is_scaled:
@@ -490,15 +549,16 @@ class SetScope:
         return found
 
 
-def scope_of(module: Module, oracle_target: str) -> SetScope:
-    """Return what a module can have."""
-    model = model_for(oracle_target)
+def scope_of(module: Module, oracle_target: str, *, groups: bool = False) -> SetScope:
+    """Return what a module can have, and with `groups` one of `GROUP_TARGETS`."""
+    model, target = model_for(oracle_target), module.target.name
     there: defaultdict[str, list[Form]] = defaultdict(list)
     known = []
-    for form in FORMS:
-        if form.is_main and is_available(form, module):
+    for form in Selection().forms():
+        own = Module.named(target_of(form, target), str(module.version)) if groups else module
+        if form.is_main and is_available(form, own):
             there[group_of(form)].append(form)
-            if is_valued(form, module) and (
+            if is_valued(form, own) and (
                 not form.is_product or model.expansion_of(form) != NO_FIGURES
             ):
                 known.append(form)
@@ -507,7 +567,7 @@ def scope_of(module: Module, oracle_target: str) -> SetScope:
 
 def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over programs about each known form, without end; those of all groups in turn."""
-    in_turn = itertools.zip_longest(*scope.known_groups.values())
+    in_turn = zip_longest(*map(one_each, scope.known_groups.values()))
     forms = [form for forms in in_turn for form in forms if form is not None]
     for turn in itertools.count():
         for number, form in enumerate(forms):

@@ -147,13 +147,16 @@ class Modules:
             del self._functions[name]
         self._modules.pop(key, None)
 
-    def function(self, key: str, entry: str, parameters: str) -> Any:
-        """Return a kernel that takes parameters as PyCUDA spells them."""
+    def function(self, key: str, entry: str, parameters: str, dynamic_bytes: int = 0) -> Any:
+        """Return a kernel that takes parameters as PyCUDA spells them, with so much memory."""
         if key not in self._modules:
             raise LaunchError("its module is not loaded", sticky=False)
         if (key, entry) not in self._functions:
             function = self._modules[key].get_function(entry)
             function.prepare(parameters)
+            if dynamic_bytes > _WITHOUT_ASKING:
+                asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                function.set_attribute(asked, dynamic_bytes)
             self._functions[key, entry] = function
         return self._functions[key, entry]
 
@@ -161,10 +164,8 @@ class Modules:
         """Return what queues a kernel; LaunchError if its module is not loaded."""
         own = kernel.launch
         parameters = "PPI" if own is None else f"{len(own.parameters)}s"
-        function = self.function(key, kernel.entry, parameters)
-        if own is not None and own.shared_bytes > _WITHOUT_ASKING:
-            asked = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-            function.set_attribute(asked, own.shared_bytes)
+        dynamic = own.shared_bytes if own else 0
+        function = self.function(key, kernel.entry, parameters, dynamic)
         return partial(_launch, function, kernel)
 
 

@@ -14,7 +14,8 @@ from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, re
 from runners.cuda.libraries import DeviceFacts, DeviceHealth
 from runners.cuda.session import RunBatch, ScreenRequest
 from runners.cuda.supervisor import PAGE, Supervisor, lease_of
-from runners.kernels import KernelModule
+from runners.emission.warpgroups import SHARED_BYTES
+from runners.kernels import LANES, KernelModule
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
@@ -258,8 +259,10 @@ class CudaRunner(ClosedAtTheEnd):
         if isinstance(facts, Failure):
             return Collected(outcome=facts)
         # So many fill a device, with scratch memory that stays in its cache.
-        each = -(-_WARPS // kernel.warps_per_block)
-        if kernel.scratch == "global":
+        each = -(-_WARPS * LANES // kernel.threads)
+        if kernel.dynamic_bytes:
+            each = min(each, SHARED_BYTES // kernel.dynamic_bytes)
+        elif kernel.scratch == "global":
             wave = kernel.image_bytes * kernel.warps_per_block * facts.multiprocessors
             each = max(1, min(each, _SCRATCH_BYTES // wave))
         launch = ScreenRequest(

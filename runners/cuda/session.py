@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import InfrastructureError
-from oracle.isa.forms import LANES
 from runners import ledger
 from runners.cuda.libraries import DeviceFacts, DeviceHealth, DriverLibrary, Monitor
 from runners.cuda.modules import GrowingMemory, Launcher, LaunchError, LoadError, Modules
@@ -298,7 +297,8 @@ class Session:
             if launch.references not in self._references:
                 raise LaunchError("its images are not there", sticky=False)
             images = self._references[launch.references]
-            function = self.modules.function(launch.key, kernel.entry, "PPPPII")
+            dynamic = kernel.dynamic_bytes
+            function = self.modules.function(launch.key, kernel.entry, "PPPPII", dynamic)
             book = self._area(f"ledger {self._screen}", ledger.ledger_bytes(kernel.image_bytes))
             warps, scratch = kernel.warps_per_block * launch.blocks, 0
             if kernel.scratch == "global":
@@ -309,8 +309,9 @@ class Session:
             driver.memcpy_htod_async(book, self._blank, stream)
             begin.record(stream)
             function.prepared_async_call(
-                (launch.blocks, 1), (LANES * kernel.warps_per_block, 1, 1), stream,
+                (launch.blocks, 1), (kernel.threads, 1, 1), stream,
                 *(int(address) for address in (*images, book, scratch)), launch.count, launch.limit,
+                shared_size=dynamic,
             )  # fmt: skip
             end.record(stream)
             driver.memcpy_dtoh_async(head, book, stream)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
-from oracle.errors import UsageError
 from oracle.isa.targets import Module
 from oracle.program.program import Program, walk
 from oracle.program.steps import accesses_matrix
+from oracle.program.warpgroup import SYNCS
 from runners import ledger
 from runners.emission.body import Body, braced, displaced
 from runners.emission.modules import STATIC_SHARED_BYTES, module_of, warps_of_block
-from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
+from runners.emission.warpgroups import WARP_NUMBER, group_kernel
+from runners.kernels import MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
 _SHARED_LINE = 16
 """Alignment that wmma.load and wmma.store want of lines in shared memory, in bytes (measured on
 H200, 2026-11-21; docs/findings.md)."""
-_UNIT = 16  # bytes that a lane copies or compares at a time
-_ROUND = LANES * _UNIT
+_UNIT = 16  # bytes that a thread copies or compares at a time
 _UNROLLED = 8
-"""Most rounds of 512 bytes that are written out; with more, groups of so many become a loop."""
+"""Most rounds of all threads that are written out; with more, groups of so many become a loop."""
+_ENDING = "commit_group", "wait_group", "copy_commit", "copy_wait"
+_HEARD_BYTES = 16
+"""Shared memory in which the warps of a warpgroup hear of two numbers from the first thread."""
 
 
 def emit_screening(
@@ -29,14 +32,15 @@ def emit_screening(
     """Turn programs into a module with a screening kernel (`ScreeningKernel`) for each.
 
     A program runs in shared memory, as `.shared` in place of `.global`, where its image fits and no
-    access asks for less alignment than that has; else in global memory. Raises as `emit_all` does.
+    access asks for less alignment than that has; else, as one of a warpgroup does, in global
+    memory. Raises as `emit_all` does.
     """
     return module_of(programs, _kernel, _text, module)
 
 
 def _kernel(program: Program, entry: str) -> ScreeningKernel:
     if program.warps > 1:
-        raise UsageError(f"{entry} is a warpgroup's program; programs of one warp are screened")
+        return ScreeningKernel(**vars(group_kernel(program, entry, _HEARD_BYTES)), scratch="global")
     both = program.image_bytes + program.shared_bytes
     room = STATIC_SHARED_BYTES // both
     # Faster even where a block has one warp: 1.3 to 1.8 times, for images of 1 KiB to 38 KiB (144
@@ -77,32 +81,37 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .param .u32 count,",
         "    .param .u32 limit",
         ")",
+        *([f".maxnreg {program.registers}"] if program.registers else []),
         "{",
-        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %limit, %sm, %next, %taken;",
-        "    .reg .b32 %number, %finished, %wrong, %record, %difference, %old;",
+        "    .reg .b32 %lane, %thread, %warp, %in_block, %place, %count, %limit, %sm, %next;",
+        "    .reg .b32 %taken, %number, %finished, %wrong, %record, %difference, %old;",
         "    .reg .b64 %images, %expected, %ledger, %row, %own, %before, %after, %offset;",
         "    .reg .b64 %image, %image_generic, %kept, %time;",
         "    .reg .pred %done, %first, %differs;",
         f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
+    if kernel.launch:
+        lines.append("    .reg .b64 %shared, %shared_generic;")
     lines += body.declarations(kernel, "%shared, %shared_generic")
-    end = [  # a warp adds what it counted to its multiprocessor's row
+    end = [  # who works on an image adds what it counted to its multiprocessor's row
         "END:",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
         "    ret;",
     ]
-    lines += ["", *_prologue(kernel), *body.zero(), "", *body.lines, *end, "}", ""]
+    lines += ["", *_prologue(kernel, body), *body.zero(), "", *body.lines, *end, "}", ""]
     return "\n".join(lines)
 
 
-def _prologue(kernel: ScreeningKernel) -> list[str]:
+def _prologue(kernel: ScreeningKernel, body: Body) -> list[str]:
     """Return what a warp does once: its multiprocessor's row, and its own memory."""
+    thread, threads = _thread(body.program), body.program.threads
     lines = [
         "    mov.u32 %lane, %laneid;",
-        "    setp.eq.u32 %first, %lane, 0;",
-        "    mov.u32 %in_block, %tid.x;",
-        "    shr.u32 %in_block, %in_block, 5;",
+        "    mov.u32 %thread, %tid.x;",
+        *(WARP_NUMBER if "%warp" in body.used else []),
+        f"    setp.eq.u32 %first, {thread}, 0;",
+        f"    shr.u32 %in_block, %thread, {threads.bit_length() - 1};",
         "    ld.param.u64 %images, [images];",
         "    cvta.to.global.u64 %images, %images;",
         "    ld.param.u64 %expected, [expected];",
@@ -113,14 +122,16 @@ def _prologue(kernel: ScreeningKernel) -> list[str]:
         "    ld.param.u32 %limit, [limit];",
         "    mov.u32 %finished, 0;",
         "    mov.u32 %wrong, 0;",
-        "    mul.wide.u32 %own, %lane, 16;",
+        f"    mul.wide.u32 %own, {thread}, {_UNIT};",
         "    // the row of this multiprocessor in the ledger",
         "    mov.u32 %sm, %smid;",
         f"    and.b32 %sm, %sm, {ledger.ROWS - 1};",
         f"    mul.wide.u32 %row, %sm, {ledger.ROW.itemsize};",
         "    add.u64 %row, %ledger, %row;",
     ]
-    if kernel.shared_bytes:
+    if kernel.launch:
+        lines.append("    mov.u64 %shared, dynamic_memory;")
+    elif kernel.shared_bytes:
         lines += [
             "    // this warp's slice of the block's shared memory",
             "    mov.u64 %shared, shared_memory;",
@@ -135,20 +146,39 @@ def _prologue(kernel: ScreeningKernel) -> list[str]:
         ]
     else:
         lines += [
-            "    // this warp's image in the scratch memory",
-            "    mov.u32 %warps, %ntid.x;",
-            "    shr.u32 %warps, %warps, 5;",
-            "    mov.u32 %warp, %ctaid.x;",
-            "    mad.lo.u32 %warp, %warp, %warps, %in_block;",
+            "    // its own image in the scratch memory",
+            "    mov.u32 %place, %ctaid.x;",
+            f"    mad.lo.u32 %place, %place, {kernel.warps_per_block}, %in_block;",
             "    ld.param.u64 %image_generic, [scratch];",
-            f"    mul.wide.u32 %offset, %warp, {kernel.image_bytes};",
+            f"    mul.wide.u32 %offset, %place, {kernel.image_bytes};",
             "    add.u64 %image_generic, %image_generic, %offset;",
             "    cvta.to.global.u64 %image, %image_generic;",
         ]
-    if kernel.shared_bytes:
+    if kernel.launch or kernel.shared_bytes:
         lines.append("    cvta.shared.u64 %shared_generic, %shared;")
     lines.append(f"    @%first {_take()};")
     return lines
+
+
+def _thread(program: Program) -> str:
+    """Return the register with the number of a thread among those that work on an image."""
+    return "%lane" if program.warps == 1 else "%thread"
+
+
+def _together(body: Body) -> None:
+    """Append a barrier of all threads that work on an image."""
+    body.add("bar.warp.sync 0xffffffff" if body.program.warps == 1 else "bar.sync 0")
+
+
+def _hear(kernel: ScreeningKernel, body: Body, register: str, source: str, slot: int) -> None:
+    """Append what gives all threads a number of the first; of a warpgroup, through a slot."""
+    if not kernel.launch:
+        body.add(f"shfl.sync.idx.b32 {register}, {source}, 0, 31, 0xffffffff")
+        return
+    where = displaced("%shared", kernel.dynamic_bytes - _HEARD_BYTES + 4 * slot)
+    body.add(f"st.shared.b32 {where}, {source}", guard="@%first")
+    _together(body)
+    body.add(f"ld.shared.b32 {register}, {where}")
 
 
 _Two = tuple[str, str]
@@ -160,39 +190,39 @@ the pointers in bytes, and a guard."""
 def _start(kernel: ScreeningKernel, body: Body) -> None:
     """Append the start of the loop: take an image and copy it."""
     body.label("NEXT")
-    body.comment("all lanes hear of the image that lane 0 has taken")
-    body.add(
-        "bar.warp.sync 0xffffffff",
-        "shfl.sync.idx.b32 %taken, %next, 0, 31, 0xffffffff",
-        "setp.ge.u32 %done, %taken, %limit",
-    )
+    body.comment("all threads hear of the image that the first one has taken")
+    _together(body)
+    _hear(kernel, body, "%taken", "%next", 0)
+    body.add("setp.ge.u32 %done, %taken, %limit")
     body.add("bra END", guard="@%done")
     body.comment("and it takes the next one of this multiprocessor, while they work on that")
     body.add(_take(), guard="@%first")
     body.add("rem.u32 %number, %taken, %count")
     body.add(f"mul.wide.u32 %offset, %number, {kernel.image_bytes}")
-    body.comment("copy it, a lane 16 bytes at a time")
+    body.comment("copy it, a thread 16 bytes at a time")
     body.add("add.u64 %before, %images, %offset", "add.u64 %after, %expected, %offset")
     _rounds(kernel, body, _copy, ("%before", "%image"), ("global", kernel.scratch))
-    body.add("bar.warp.sync 0xffffffff")
+    _together(body)
     body.comment("the program")
 
 
 def _comparison(kernel: ScreeningKernel, body: Body) -> None:
     """Append the end of the loop: compare, count, and keep what differs."""
+    vote = "vote.sync.any.pred %differs, %differs, 0xffffffff"
+    if kernel.launch:
+        body.comment("nothing of this image may be in flight when the next one begins")
+        body.add(*(SYNCS[name].format(pending=0) for name in _ENDING))
+        vote = "bar.red.or.pred %differs, 0, %differs"
     body.comment("compare all of it")
-    body.add("bar.warp.sync 0xffffffff", "mov.b32 %difference, 0")
+    _together(body)
+    body.add("mov.b32 %difference, 0")
     _rounds(kernel, body, _compare, ("%after", "%image"), ("global", kernel.scratch))
-    body.add(
-        "setp.ne.u32 %differs, %difference, 0",
-        "vote.sync.any.pred %differs, %differs, 0xffffffff",
-        "add.u32 %finished, %finished, 1",
-    )
+    body.add("setp.ne.u32 %differs, %difference, 0", vote, "add.u32 %finished, %finished, 1")
     body.add("bra NEXT", guard="@!%differs")
     body.comment("keep it, if there is room")
     body.add("add.u32 %wrong, %wrong, 1")
     body.add("atom.global.add.u32 %record, [%ledger], 1", guard="@%first")
-    body.add("shfl.sync.idx.b32 %record, %record, 0, 31, 0xffffffff")
+    _hear(kernel, body, "%record", "%record", 1)
     body.add(f"setp.ge.u32 %done, %record, {ledger.RECORDS}")
     body.add("bra NEXT", guard="@%done")
     body.add(
@@ -222,16 +252,17 @@ def _rounds(
     pointers = body.scratch("b64"), body.scratch("b64")
     for pointer, source in zip(pointers, sources, strict=True):
         body.add(f"add.u64 {pointer}, {source}, %own")
-    groups, rounds = divmod(kernel.image_bytes // _ROUND, _UNROLLED)
+    round_ = body.program.threads * _UNIT
+    groups, rounds = divmod(kernel.image_bytes // round_, _UNROLLED)
     if groups:
         with body.repeated("ROUNDS", groups) if groups > 1 else nullcontext():
-            write(body, pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
-            body.add(*(f"add.u64 {one}, {one}, {_UNROLLED * _ROUND}" for one in pointers))
-    write(body, pointers, spaces, [number * _ROUND for number in range(rounds)], "")
-    if rest := kernel.image_bytes % _ROUND // _UNIT:
+            write(body, pointers, spaces, [number * round_ for number in range(_UNROLLED)], "")
+            body.add(*(f"add.u64 {one}, {one}, {_UNROLLED * round_}" for one in pointers))
+    write(body, pointers, spaces, [number * round_ for number in range(rounds)], "")
+    if rest := kernel.image_bytes % round_ // _UNIT:
         predicate = body.scratch("pred")
-        body.add(f"setp.lt.u32 {predicate}, %lane, {rest}")
-        write(body, pointers, spaces, [rounds * _ROUND], f"@{predicate}")
+        body.add(f"setp.lt.u32 {predicate}, {_thread(body.program)}, {rest}")
+        write(body, pointers, spaces, [rounds * round_], f"@{predicate}")
 
 
 def _load(body: Body, pointer: str, space: str, distances: list[int], guard: str) -> None:

@@ -18,16 +18,19 @@ SHARED_BYTES = 227 << 10
 """Most shared memory of a block of sm_90 (CUDA C++ Programming Guide, Technical Specifications per
 Compute Capability), in bytes, of which descriptors reach all."""
 
-_WARP = (
+WARP_NUMBER = (
     "    // as kernels say it, so that compilers know it to be the same in all lanes of a warp",
     "    shr.u32 %warp, %thread, 5;",
     "    shfl.sync.idx.b32 %warp, %warp, 0, 31, 0xffffffff;",
 )
 
 
-def group_kernel(program: Program, entry: str) -> Kernel:
-    """Return the kernel of a program, a block for an image; UsageError: too much shared memory."""
-    size = program.shared_bytes
+def group_kernel(program: Program, entry: str, more: int = 0) -> Kernel:
+    """Return the kernel of a program, a block for an image; UsageError: too much shared memory.
+
+    A block has so many bytes `more` behind those that the program needs.
+    """
+    size = program.shared_bytes + more
     if any(
         tile.built == "loaded"
         for step in walk(program.steps)
@@ -67,7 +70,7 @@ def group_text(program: Program, kernel: Kernel) -> str:
         "",
         "    mov.u32 %lane, %laneid;",
         "    mov.u32 %thread, %tid.x;",
-        *(_WARP if "%warp" in body.used else []),
+        *(WARP_NUMBER if "%warp" in body.used else []),
         "    ld.param.u64 %image_generic, [image];",
         "    // each block works on an image of its own",
         "    mov.u32 %block, %ctaid.x;",

@@ -479,7 +479,7 @@ class LoadedModule:
 
     def screen(
         self, entry: str, images: Bytes, expected: Bytes, ledger: Bytes, *, limit: int,
-        scratch_bytes: int, threads: int, blocks: int,
+        scratch_bytes: int, threads: int, blocks: int, dynamic_bytes: int = 0,
     ) -> Bytes:  # fmt: skip
         """Run a screening kernel on all multiprocessors, so many blocks on each.
 
@@ -488,9 +488,11 @@ class LoadedModule:
         """
         scratch = np.zeros(scratch_bytes, np.uint8)
         arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
-        passes = -(-limit // max(1, threads // LANES * blocks))
+        together = 1 if dynamic_bytes else threads // LANES
+        passes = -(-limit // max(1, together * blocks))
         kernel, blocks = self._entry(entry, _SCREEN), blocks * MULTIPROCESSORS
-        return self._run(kernel, arrays, (len(images), limit), blocks, threads, passes)[2]
+        numbers = len(images), limit
+        return self._run(kernel, arrays, numbers, blocks, threads, passes, dynamic_bytes)[2]
 
     def launch_grid(
         self, entry: str, image: Bytes, launch: Launch, *, most_steps: int | None = None
@@ -545,7 +547,7 @@ class LoadedModule:
 
     def _run(
         self, kernel: DecodedKernel, arrays: Sequence[Bytes], numbers: tuple[int, ...],
-        blocks: int, threads: int, passes: int = 1,
+        blocks: int, threads: int, passes: int = 1, dynamic_bytes: int = 0,
     ) -> list[Bytes]:  # fmt: skip
         """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
@@ -555,7 +557,10 @@ class LoadedModule:
         values = (*(segment.base for segment in segments), *numbers)
         for (offset, bits), value in zip(kernel.parameters, values, strict=True):
             block += bytes(offset - len(block)) + value.to_bytes(bits // 8, "little")
-        warps = self._warps(kernel, segments, bytes(block), (blocks, 1, 1), (threads, 1, 1))
+        warps = self._warps(
+            kernel, segments, bytes(block), (blocks, 1, 1), (threads, 1, 1),
+            dynamic_bytes=dynamic_bytes,
+        )  # fmt: skip
         warps.passes = passes
         run(kernel, warps)
         return [segment.data[: segment.size] for segment in segments]

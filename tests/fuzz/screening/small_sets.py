@@ -23,9 +23,9 @@ def with_few_multiprocessors(patch: pytest.MonkeyPatch | None = None) -> None:
         (patch or pytest.MonkeyPatch()).setattr(module, "MULTIPROCESSORS", MULTIPROCESSORS)
 
 
-def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:
-    """Return a set of single-bit multiplications, of few rounds."""
-    forms = selected_forms(Selection(pattern="wmma*popc*"), target="sm_90", version="8.0")
+def distilled(seed: int = 0, images: int = 8, pattern: str = "wmma*popc*") -> ScreeningSet:
+    """Return a set of few rounds: of single-bit multiplications, if nothing else is asked for."""
+    forms = selected_forms(Selection(pattern=pattern), target="sm_90", version="8.0", groups=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sets, "_ROUNDS", 2)
         # What matters here is seen with the first faults as well.

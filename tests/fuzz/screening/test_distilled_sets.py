@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-from small_sets import MODULE, distilled
+from itertools import islice
+from pathlib import Path
 
-from fuzz.screening.sets import ScreeningSet, candidates, chosen, reaches
+import numpy as np
+from small_sets import MODULE, MULTIPROCESSORS, distilled
+
+from fuzz.runner import RunnerChoice, opened
+from fuzz.screening.screen import ScreenRun
+from fuzz.screening.sets import ScreeningSet, candidates, chosen, reaches, read_set, write_set
 from oracle.execution.execution import execute
 from oracle.models import model_for
 from strategies.draws import Selection
+from strategies.programs.loads import is_highest_load
 from strategies.rounds import selected_forms
 
 
@@ -48,3 +54,40 @@ def test_a_seed_makes_the_same_set_again(small_set: ScreeningSet) -> None:
         assert one.program == other.program
         assert np.array_equal(one.references.images, other.references.images)
     assert distilled(seed=1).programs[0].program != small_set.programs[0].program
+
+
+def test_a_set_of_warpgroups_has_a_program_of_each_family_and_runs_in_modules_of_its_own(
+    tmp_path: Path,
+) -> None:
+    made = distilled(pattern="wgmma*n[18]*k16.f32*")
+    covers = made.description.covers
+    assert covers["forms"].reached == covers["forms"].total == len(made.programs) == 2
+    assert covers["planted faults"].reached
+    write_set(tmp_path / "groups.set", made)
+    read = read_set(tmp_path / "groups.set")
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        screen = ScreenRun(ready, read.description)
+        for one in read.programs:
+            assert one.program.warps == 4
+            assert read.description.module_of(one.program).target.name == "sm_90a"
+            screen.add(one)
+        for _ in read.programs:
+            screen.step()
+        screen.finish()
+    assert screen.tally.multiprocessors.size == MULTIPROCESSORS
+    assert screen.tally.total.cases >= MULTIPROCESSORS * read.images
+    assert not screen.tally.total.wrong
+
+
+def test_the_largest_multiplications_of_a_gpu_are_the_highest_loads_and_alone_where_asked() -> None:
+    def drawn(pattern: str, *, loads: bool = True) -> list[list[bool]]:
+        selection = Selection(pattern=pattern)
+        forms = selected_forms(selection, target="sm_90", version="8.0", groups=True)
+        some = islice(candidates(forms, MODULE, 1, loads=loads), 3)
+        return [[is_highest_load(batch.program) for batch in batches] for batches in some]
+
+    assert drawn("wgmma*n256k16*") == [[True]] * 3
+    mixed = drawn("*")
+    assert [row.count(True) for row in mixed] == [1, 1, 1]
+    assert all(len(row) > 1 for row in mixed)
+    assert not any(map(any, drawn("wgmma*n256k16*", loads=False)))

@@ -16,10 +16,12 @@ from small_sets import MODULE, MULTIPROCESSORS
 
 from corpus import Kind
 from fuzz.runner import RunnerChoice, opened
+from fuzz.screening import screen as screen_module
 from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import ScreenRun, Sighting
-from fuzz.screening.sets import candidates, describe, set_program
+from fuzz.screening.sets import about, candidates, describe, set_program
 from oracle.errors import InfrastructureError
+from oracle.isa.lookup import warpgroup_forms
 from runners import simulated_runner
 from runners.protocol import Collected, Compiled, Failure, Images, Ran
 from runners.screening import References, Screened, Screening
@@ -96,6 +98,13 @@ def batch() -> Batch:
     )
     drawn = (one for some in candidates(forms, MODULE, 1) for one in some)
     return next(islice(drawn, 1))
+
+
+def group_batch() -> Batch:
+    """Return a program of a warpgroup."""
+    form = next(form for form in warpgroup_forms() if "m64n8k16.f32.f16" in form.opcode)
+    (one,) = about([form], [form], MODULE, 1)
+    return one
 
 
 def scalar_batch() -> Batch:
@@ -213,13 +222,15 @@ class WrongScreening(SimulatedRunner):
         return Collected(outcome=replace(ran, ledger=ledger))
 
 
-def scalar_screening(where: Sequence[int], fresh: bool) -> tuple[ScreenRun, deque[Sighting]]:
+def scalar_screening(
+    where: Sequence[int], fresh: bool, drawn: Callable[[], Batch] = scalar_batch
+) -> tuple[ScreenRun, deque[Sighting]]:
     def device(choice: RunnerChoice) -> SimulatedRunner:
         made = WrongScreening()
         made.where = where
         return made
 
-    with screening(device, fresh, scalar_batch) as (screen, sightings):
+    with screening(device, fresh, drawn) as (screen, sightings):
         while not screen.miscompiled and not sightings:
             screen.step()
         screen.finish()
@@ -239,6 +250,22 @@ def test_scalar_code_that_few_multiprocessors_get_wrong_is_not_left_out() -> Non
     screen, sightings = scalar_screening([3, WRONG], False)
     assert sightings
     assert screen.tally.faulty.tolist() == [3, WRONG]
+    assert not screen.miscompiled
+
+
+def test_code_of_a_warpgroup_that_two_multiprocessors_get_wrong_says_nothing_of_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screen_module, "AGAIN_SECONDS", 0.0)
+    screen, sightings = scalar_screening([3, WRONG], True, group_batch)
+    (one,) = screen.miscompiled.values()
+    assert not sightings
+    assert not screen.tally.faulty.size
+    assert "(wgmma.mma_async" in one.why
+    assert "is wrong on multiprocessors 3 and 5" in one.why
+    screen, sightings = scalar_screening([WRONG], True, group_batch)
+    assert sightings
+    assert screen.tally.faulty.tolist() == [WRONG]
     assert not screen.miscompiled
 
 

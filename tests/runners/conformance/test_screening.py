@@ -14,27 +14,41 @@ from single_multiplies import VARIANTS, Access, contents
 
 from oracle.errors import UsageError
 from oracle.execution.execution import execute
-from oracle.isa.lookup import mma_form
+from oracle.isa.lookup import mma_form, warpgroup_forms
+from oracle.isa.targets import Module
 from oracle.program.program import Program
+from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission import emit, emit_screening
-from runners.kernels import ScreeningKernel
+from runners.kernels import KernelModule, ScreeningKernel
 from runners.ledger import RECORDS
 from runners.protocol import Failure, Trouble
 from runners.screening import References, Screened, Screener
 from runners.simulated import device
 from runners.simulated_runner import SimulatedRunner
+from strategies.contents import Recipe, ValueClass, expand
+from strategies.programs.warpgroups import plain_multiplication
 
 pytestmark = pytest.mark.stand_in
 
 # Its B has rows of 8 bytes: not aligned as shared memory wants it.
 _NARROW = mma_form("wmma.mma.sync.aligned.row.row.m32n8k16.s32.s8.s8.s32")
 _HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
+_GROUP = next(one for one in warpgroup_forms() if "m64n24k16.f32.f16" in one.opcode)
 COUNT = 3
 
 
 def _references(form=_HALF, access: Access | None = None) -> tuple[Program, References]:
-    program, images = contents(form, access or Access(), COUNT, seed=3)
+    if form.warps > 1:
+        program = plain_multiplication(form)
+        images = expand(Recipe(classes=(ValueClass.BITS,), seed=3), program, COUNT)
+    else:
+        program, images = contents(form, access or Access(), COUNT, seed=3)
     return program, References(images=images, expected=execute(program, images).images)
+
+
+def _emitted(program: Program) -> KernelModule:
+    module = Module.named("sm_90a") if program.warps > 1 else None
+    return emit_screening({"screen": program}, module=module)
 
 
 def _screened(outcome: Screened | Failure) -> Screened:
@@ -42,12 +56,14 @@ def _screened(outcome: Screened | Failure) -> Screened:
     return outcome
 
 
-@pytest.mark.parametrize(("form", "scratch"), [(_HALF, "shared"), (_NARROW, "global")])
+@pytest.mark.parametrize(
+    ("form", "scratch"), [(_HALF, "shared"), (_NARROW, "global"), (_GROUP, "global")]
+)
 def test_every_multiprocessor_runs_as_many_images_as_it_is_told_and_none_differs(
     runner: Screener, form, scratch: str
 ) -> None:
     program, references = _references(form)
-    compiled = compiled_of(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, _emitted(program))
     kernel = compiled.module.kernel()
     assert isinstance(kernel, ScreeningKernel)
     assert kernel.scratch == scratch
@@ -60,12 +76,12 @@ def test_every_multiprocessor_runs_as_many_images_as_it_is_told_and_none_differs
         assert not ledger.differing
 
 
-@pytest.mark.parametrize("form", [_HALF, _NARROW])
+@pytest.mark.parametrize("form", [_HALF, _NARROW, _GROUP])
 def test_one_other_byte_is_seen_wherever_it_is_on_every_multiprocessor(
     runner: Screener, form
 ) -> None:
     program, right = _references(form)
-    compiled = compiled_of(runner, emit_screening({"screen": program}))
+    compiled = compiled_of(runner, _emitted(program))
     size = program.image_bytes
     for place in (255, size - 1):
         expected = right.expected.copy()
@@ -82,6 +98,19 @@ def test_one_other_byte_is_seen_wherever_it_is_on_every_multiprocessor(
             assert one.turn % COUNT == 1
             assert ran[one.sm]
             assert np.array_equal(one.actual, right.expected[1])
+
+
+def test_nothing_of_a_warpgroup_is_in_flight_when_its_next_image_begins(runner: Screener) -> None:
+    """Of a program that multiplies once more and never asks for the result."""
+    program, _ = _references(_GROUP)
+    (product,) = (step for step in program.steps if isinstance(step, AsyncProduct))
+    end = WarpgroupSync(kind="fence"), product, WarpgroupSync(kind="commit_group")
+    unended = replace(program, steps=(*program.steps, *end))
+    images = expand(Recipe(classes=(ValueClass.BITS,), seed=4), unended, COUNT)
+    references = References(images=images, expected=execute(unended, images).images)
+    compiled = compiled_of(runner, _emitted(unended))
+    outcome = _screened(runner.screen(compiled, references, limit=2 * COUNT).collect())
+    assert not outcome.ledger.wrong.any()
 
 
 def test_the_same_references_are_given_once_and_new_ones_are_told_apart(runner: Screener) -> None:

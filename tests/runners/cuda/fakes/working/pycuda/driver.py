@@ -302,7 +302,7 @@ class Function:
         assert all(isinstance(arg, int) for arg in args)
         _alive()
         if self.format == "PPPPII":
-            stream.queue.append(lambda: _screen(self, grid, block, *args))
+            stream.queue.append(lambda: _screen(self, grid, block, shared_size, *args))
             return
         images, sms, count = args
         warps = block[0] // 32
@@ -329,7 +329,9 @@ class Function:
         stream.queue.append(job)
 
 
-def _screen(function: Function, grid, block, images, expected, ledger, scratch, count, limit):
+def _screen(
+    function: Function, grid, block, shared_size, images, expected, ledger, scratch, count, limit
+):
     size = _filled[images]
     before, after = (_memory[at][:size].reshape(count, size // count) for at in (images, expected))
     assert scratch == 0 or scratch in _memory
@@ -340,7 +342,7 @@ def _screen(function: Function, grid, block, images, expected, ledger, scratch, 
     with _trapping():
         _memory[ledger][:] = function.module.device.screen(
             function.name, before, after, _memory[ledger], limit=limit, threads=block[0],
-            scratch_bytes=room, blocks=1,
+            scratch_bytes=room, blocks=1, dynamic_bytes=shared_size,
         )  # fmt: skip
 
 
