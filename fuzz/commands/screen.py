@@ -9,8 +9,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -56,6 +55,7 @@ from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import (
     ScreeningSet,
     SetProgram,
+    SetRow,
     SetScope,
     batches,
     candidates,
@@ -63,8 +63,8 @@ from fuzz.screening.sets import (
     distill,
     listed_devices,
     read_set,
+    row_of,
     scope_of,
-    set_program,
     write_set,
 )
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
@@ -181,6 +181,14 @@ def _named_devices(options: Screen, runner: str) -> list[tuple[str, int, str]]:
     return [(f"GPU {number}", number, "") for number in numbers]
 
 
+@dataclass
+class _Making:
+    """Programs that are being made, and what ended that."""
+
+    programs: list[SetProgram] = field(default_factory=list)
+    error: WarpfuzzError | None = None
+
+
 @dataclass(kw_only=True)
 class _Job:
     """What is screened with, how long, and where it is stored."""
@@ -191,8 +199,8 @@ class _Job:
     known: Known
     seconds: float
     stop: threading.Event = field(default_factory=threading.Event)
-    making: dict[tuple[str, Module], list[SetProgram]] = field(default_factory=dict)
-    """Programs for devices that compute alike: lists that grow."""
+    making: dict[tuple[str, Module], _Making] = field(default_factory=dict)
+    """Programs for devices that compute alike."""
     found: list[ScreenFinding] = field(default_factory=list)  # on any device
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: float = math.inf  # when somebody wanted an end (time.monotonic)
@@ -207,28 +215,29 @@ class _Job:
         own = device.started + self.seconds if device.started else math.inf
         return time.monotonic() - min(own, self.ended) > _END_SECONDS
 
-    def made_for(
-        self, ready: OpenRunner, module: Module, scope: SetScope | None
-    ) -> Sequence[SetProgram]:
-        """Return programs for a device; others are made while devices work on those there are."""
+    def made_for(self, ready: OpenRunner, module: Module, scope: SetScope | None) -> _Making:
+        """Return programs for a device, which are made while devices work on those there are."""
         key = ready.oracle_target, module
         with self.lock:
             if key not in self.making:
-                programs = self._programs(ready, module, scope)
-                made = self.making[key] = [*islice(programs, 1)]
+                made = self.making[key] = _Making()
 
                 def make() -> None:
-                    with suppress(WarpfuzzError):
-                        for program in programs:
-                            made.append(program)  # noqa: PERF402 - others read it meanwhile
+                    try:
+                        for number, row in enumerate(self._rows(ready, module, scope)):
+                            if self.stop.is_set():
+                                return
+                            made.programs.append(row.judged(number, ready.oracle_target))
+                    except WarpfuzzError as error:
+                        made.error = error
 
                 threading.Thread(target=make, daemon=True).start()
             return self.making[key]
 
-    def _programs(
-        self, ready: OpenRunner, module: Module, scope: SetScope | None
-    ) -> Iterator[SetProgram]:
+    def _rows(self, ready: OpenRunner, module: Module, scope: SetScope | None) -> Iterable[SetRow]:
         seed, most = self.options.seed, _PROGRAMS_WITHOUT_SET
+        if self.made is not None:
+            return self.made.programs
         if scope is not None:
             draws, most = batches(scope, module, seed), len(scope.known)
         else:
@@ -238,12 +247,8 @@ class _Job:
             )  # fmt: skip
             # The simulated device, which takes a second for each turn of such a loop, has no load.
             draws = candidates(forms, module, seed, loads=ready.choice.name == "cuda")
-        for number, batch in enumerate(islice(chain.from_iterable(draws), most)):
-            if self.stop.is_set():
-                return
-            yield set_program(
-                batch, number, _IMAGES_WITHOUT_SET, module, target=ready.oracle_target
-            )
+        drawn = enumerate(islice(chain.from_iterable(draws), most))
+        return (row_of(batch, number, _IMAGES_WITHOUT_SET) for number, batch in drawn)
 
     def is_over(self, device: ScreenedDevice) -> bool:
         return time.monotonic() - device.started >= self.seconds
@@ -263,20 +268,12 @@ class _Job:
             ready = replace(ready, ptx_version=drawn_versions(ready).every[-1])
         module = Module.named(ready.target, ready.ptx_version)
         if options.preflight:
-            device.scope = scope_of(module, ready.oracle_target, groups=bool(ready.groups))
-        description = describe(module, seed=options.seed, covers={})
-        if made is not None:
-            description = made.description
-            used = model_for(description.architecture).name
-            if options.model and used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
-                raise UsageError(
-                    f"the set's images are judged by the model {description.model or 'of its time'}"
-                    f", and --model {options.model} is {used}; leave --model out, or distill a set "
-                    "with it"
-                )
+            groups = made is not None or bool(ready.groups)
+            device.scope = scope_of(module, ready.oracle_target, groups=groups)
+        description = made.description if made else describe(module, seed=options.seed, covers={})
         screening = device.screen = Screening(
             ready, description, bursts=options.pattern == "bursts", seed=options.seed,
-            grows=made is None, set_name=str(options.path or ""), fresh=options.fresh,
+            set_name=str(options.path or ""), fresh=options.fresh,
         )  # fmt: skip
         examiner = ScreenExaminer(screening, device=device.name)
 
@@ -286,10 +283,14 @@ class _Job:
                 device.kept.append(found)
                 self.found.append(found)
 
-        programs = made.programs if made else self.made_for(ready, module, device.scope)
+        making = self.made_for(ready, module, device.scope)
+        while not (making.programs or making.error or self.stop.is_set()):
+            time.sleep(_LOOK_SECONDS)
         device.started = time.monotonic()
         while not self.stop.is_set() and not self.is_over(device):
-            for program in programs[len(device.programs) :]:
+            if making.error is not None:
+                raise making.error
+            for program in making.programs[len(device.programs) :]:
                 device.programs[program.entry] = program.program
                 screening.add(program)
             screening.step()
@@ -324,8 +325,9 @@ def _watch(devices: Sequence[ScreenedDevice], begun: float, job: _Job) -> None:
 
 
 def _report(options: Screen, devices: Sequence[ScreenedDevice], seconds: float) -> None:
-    used = next((one.screen.description for one in devices if one.screen is not None), None)
-    seed, judged_by = (used.seed, used.model or None) if used else (options.seed, None)
+    used = next((one.screen for one in devices if one.screen is not None), None)
+    seed = used.description.seed if used else options.seed
+    judged_by = model_for(used.ready.oracle_target).name if used else None
     found = [finding_row(found) for device in devices for found in device.kept]
     rows = [*map(device_row, devices)]
     report = screening_report(options, rows, found, seconds, seed=seed, model=judged_by)
@@ -352,7 +354,7 @@ def make_set(options: Distill) -> None:
     seconds, description = time.monotonic() - begun, made.description
     sentences = [
         f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
-        f"{options.seed}, judged by the model {description.model}, in {seconds:.0f} s: {output}"
+        f"{options.seed}, by the model {description.model}, in {seconds:.0f} s: {output}"
     ]
     for name, covered in description.covers.items():
         missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""

@@ -117,8 +117,6 @@ class ScreenedDevice:
         why = ""
         if screen is None or not self.cases:
             why = STOPPED_BEFORE if self.stopped else NOTHING_COMPARED
-        elif screen.refuted:
-            why = f"{screen.refuted[0].why}; nothing else is wrong. Distill or copy the set again"
         elif self.scope is not None:
             # Kinds of instructions that a preflight was to look at, and did not.
             rows = coverage(self.scope, self.programs, screen.tally)
@@ -217,7 +215,6 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "untested": device.untested or None,
         "left_out": [one._asdict() for one in screen.left_out],
         "wrong_code": [one._asdict() for one in screen.miscompiled.values()],
-        "wrong_in_the_set": [one._asdict() for one in screen.refuted],
         **_health(screen),
         "error": str(device.error) if device.error is not None else None,
         "multiprocessors": [
@@ -237,7 +234,6 @@ _DEVICES = (
     ReportColumn("errors", "wrong", number=True),
 )
 _ASIDE = {
-    "wrong_in_the_set": ("error", "the set is wrong"),
     "wrong_code": ("skipped", "its code is wrong"),
     "left_out": ("failure", "it brought the device down and was left out"),
 }

@@ -392,9 +392,9 @@ CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = 
         ("devices", lambda o: o.runner != "cuda", _NO_GPU),
         ("only", lambda o: o.path is not None or o.preflight,
          "chooses of which forms a set is made; leave it out, or leave out SET and --preflight"),
-        ("fresh", lambda o: o.path is not None or o.preflight or o.pattern != "steady",
-         "makes images on the device, as many as it can; leave it out, or leave out SET, "
-         "--preflight and --pattern"),
+        ("fresh", lambda o: o.preflight or o.pattern != "steady",
+         "makes images on the device, as many as it can; leave it out, or leave out --preflight "
+         "and --pattern"),
     ),
 }  # fmt: skip
 """By command: options, where they contradict others, and what is said then of the first of them

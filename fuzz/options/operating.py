@@ -13,7 +13,7 @@ from oracle.isa.targets import DEFAULT_TARGET
 
 
 class Distill(Options, words="distill", runs="screen:make_set"):
-    """Make a screening set: programs, images and the right results, in one file."""
+    """Make a screening set: programs, and what their images are filled with, in one file."""
 
     images: int = shared(
         "images", "About how many images the set holds.", type=click.IntRange(min=4), default=8192

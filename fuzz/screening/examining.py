@@ -23,6 +23,7 @@ from fuzz.findings.verdicts import Attempt, Subject, differ_outside, judge
 from fuzz.kinds import sentence
 from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import AGAIN_SECONDS, MOST_FAULTY, ScreenItem, ScreenRun, Sighting
+from oracle.models import model_for
 from runners.emission import emit
 from runners.ledger import Differing, Rate
 from runners.protocol import Failure
@@ -106,7 +107,7 @@ class ScreenExaminer:
         image = np.array(source.references.images[one.image])
         expected = np.array(source.references.expected[one.image])
         (verdict,) = judge(
-            source.program, image[None], one.actual[None], target=self.screen.oracle_target,
+            source.program, image[None], one.actual[None], target=self.screen.ready.oracle_target,
             expected=expected[None],
         )  # fmt: skip
         if verdict is None:
@@ -140,7 +141,7 @@ class ScreenExaminer:
             "clock of the device": one.nanoseconds and f"{one.nanoseconds} ns",
             "instructions": form_name(form),
             "set": Path(self.screen.set_name).name,
-            "model": self.screen.description.model,
+            "model": model_for(self.screen.ready.oracle_target).name,
         }
         return self._found(item, bucket, attempt, one.image, told)
 
@@ -167,7 +168,7 @@ class ScreenExaminer:
             copies=1 if attempt.failure is not None else _COPIES,
         )
         evidence = Evidence(kind=bucket.kind, bucket=bucket, subject=subject, attempts=[attempt])
-        number = source.references.drawn[image] if source.references.drawn else image
+        number = source.references.drawn[image]
         origin = Origin(seed=description.seed, round=source.round, image=number)
         case = case_of(evidence, self.screen.ready, origin=origin, status=ShrinkStatus.RAW)
         words = {name: word for name, word in told.items() if word not in (None, "")}

@@ -18,14 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus import Kind
 from fuzz.checks.fresh import made_again, sample
 from fuzz.findings.families import form_name
-from fuzz.findings.verdicts import judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram, Tally
-from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
-from oracle.execution.execution import execute
+from oracle.errors import InfrastructureError, UsageError
 from oracle.isa.targets import parse_target
 from oracle.models import model_for
 from runners.cuda.libraries import DeviceHealth
@@ -69,7 +66,6 @@ class ScreenItem:
     compiled: Compiled | None = None
     per_second: float = 0.0  # images that one multiprocessor runs; 0 before the first launch
     failures: list[Failure] = field(default_factory=list)
-    asked: bool = False  # whether the oracle was asked if the set expects the right images
     suspect: bool = False
     """Whether its next launch is to be alone: the last one failed, and another one that was on its
     way may be to blame."""
@@ -102,23 +98,22 @@ class SetAside(NamedTuple):
     why: str
 
 
-Launch = tuple[ScreenItem, References | None, Callable[[], Screened | Failure]]
-"""A program's launch on its way, what it is compared with unless it knows that itself, and what
-waits for it."""
+Launch = tuple[ScreenItem, Callable[[], Screened | Failure]]
+"""A program's launch on its way, and what waits for it."""
 
 
 class ScreenRun:
     """The screening of one device.
 
     With `bursts` the load goes in steps of 1 ms to 1 s from idle to full and back, drawn by `seed`:
-    that is when a supply voltage sags. `grows`: programs may come at any time. `set_name` is the
-    file of the set. With `fresh` the device makes images, and compares them with its reference.
-    Raises UsageError if the runner does not screen, or with `fresh` does not compare.
+    that is when a supply voltage sags. `set_name` is the file of the set. With `fresh` the device
+    makes images, and compares them with its reference. Programs may come at any time. Raises
+    UsageError if the runner does not screen, or with `fresh` does not compare.
     """
 
     def __init__(
         self, ready: OpenRunner, description: Description, *, bursts: bool = False, seed: int = 0,
-        grows: bool = False, set_name: str = "", fresh: bool = False,
+        set_name: str = "", fresh: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(ready.runner, Screener):
             raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
@@ -133,9 +128,8 @@ class ScreenRun:
         self.ran: set[str] = set()  # names of programs of which a launch came to its end
         self.busy = 0.0  # seconds in which a launch ran
         self.left_out: list[SetAside] = []  # were given up, because they brought the device down
-        self.refuted: list[SetAside] = []  # were expected to give something else than the oracle's
         self.miscompiled: dict[str, SetAside] = {}  # were given up: their code is wrong
-        self._bursts, self._random, self._grows = bursts, random.Random(seed), grows
+        self._bursts, self._random = bursts, random.Random(seed)
         self._new: deque[ScreenItem] = deque()  # programs that have yet to be compiled
         self._items: deque[ScreenItem] = deque()  # programs that take turns
         self._newcomer = True
@@ -163,12 +157,6 @@ class ScreenRun:
             self._items.remove(item)
 
     @property
-    def oracle_target(self) -> str:
-        """The oracle's target, with the compiler whose code runs."""
-        release = self.ready.release
-        return self.description.architecture + (f"@{release}" if release else "")
-
-    @property
     def doubtful(self) -> str:
         """Which program failed and has not run again, and how; empty if there is none."""
         items = [*self._items, *self._new]
@@ -185,13 +173,8 @@ class ScreenRun:
             self._start()
         if self._waiting:
             self._collect()
-        elif self._grows:
-            time.sleep(_LOOK_SECONDS)
         else:
-            raise InfrastructureError(
-                "no program of the set can be run any more: they brought the device down, or the "
-                "ISA leaves them undefined, as said above"
-            )
+            time.sleep(_LOOK_SECONDS)
 
     def finish(self) -> None:
         """Wait for the launches that are on their way."""
@@ -236,24 +219,22 @@ class ScreenRun:
         if examine := now - self._examined >= _EXAMINED_EVERY:
             self._examined = now
         # Verified on every multiprocessor, with the oracle's results, before the device goes on.
-        if item.per_second and item.work and item.plain and self.device and source.recipe:
+        if item.per_second and item.work and item.plain and self.device:
             first = item.work.first + item.work.count
             most = _MOST_IMAGES if item.timed else _FIRST_IMAGES
             count = min(most, limit * max(1, self.tally.multiprocessors.size))
             sampled = sample(source.recipe, first, count)
             work = item.work = replace(item.work, first=first, count=count, sampled=sampled)
             collect = self.device.fresh(item.plain, work).collect
-            self._waiting.append(
-                (item, None, partial(self._compared, item, work, collect, examine))
-            )
+            self._waiting.append((item, partial(self._compared, item, work, collect, examine)))
         else:
             launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
-            self._waiting.append((item, references, launch.collect))
+            self._waiting.append((item, launch.collect))
         if alone:
             self.finish()
 
     def _compile(self, item: ScreenItem) -> Failure | None:
-        source, wanted = item.source, self.description.architecture
+        source, wanted = item.source, self.description.target
         module = self.description.module_of(source.program)
         screening = emit_screening({source.entry: source.program}, module=module)
         compiled = self.runner.prepare(screening)
@@ -269,13 +250,13 @@ class ScreenRun:
         # What a compiler gets wrong would be taken for the device's fault; and kernels of
         # warpgroups do not say on which multiprocessor they ran.
         doubtful = source.is_doubtful or source.program.warps > 1
-        if self.device is None or source.recipe is None or doubtful:
+        if self.device is None or doubtful:
             return None
         plain = self.runner.prepare(emit(source.program, module=module, entry=source.entry))
         if isinstance(plain, Failure):
             return plain
         try:
-            encoded = encode(source.program, model_for(self.oracle_target))
+            encoded = encode(source.program, model_for(self.ready.oracle_target))
         except UsageError:
             return None  # the reference cannot go on: the images are repeated
         contents = device_contents(source.recipe, source.program)
@@ -285,8 +266,7 @@ class ScreenRun:
         return None
 
     def _collect(self) -> None:
-        item, references, collect = self._waiting.popleft()
-        is_current = references in (None, item.source.references)
+        item, collect = self._waiting.popleft()
         outcome = collect()
         source = item.source
         if source.entry in self.miscompiled:
@@ -295,9 +275,6 @@ class ScreenRun:
             self._failed(item, outcome)
             return
         ledger = outcome.ledger
-        if not is_current or self._corrects(item, ledger):
-            # It was compared with what is known to be wrong.
-            return
         self.launches += 1
         self.ran.add(source.entry)
         self.busy += outcome.seconds
@@ -350,41 +327,6 @@ class ScreenRun:
         self._give_up(item, image, first, second)
         return True
 
-    def _corrects(self, item: ScreenItem, ledger: Ledger) -> bool:
-        """Ask the oracle before a program is called wrong; tell whether the set was."""
-        if item.asked or not ledger.wrong.any():
-            return False
-        item.asked = True
-        source, target = item.source, self.oracle_target
-        images, said, model = (
-            source.references.images,
-            source.references.expected,
-            model_for(target),
-        )
-        try:
-            expected = execute(source.program, images, target=target).images
-        except WarpfuzzError as error:
-            self._take_out(item)
-            expected, why = said, f"{error}; it is left out"
-        else:
-            verdicts = judge(source.program, images, said, target=target, expected=expected)
-            same_model = self.description.model.rpartition(" ")[2] in ("", model.digest[:12])
-            right = any(np.array_equal(one.actual, expected[one.image]) for one in ledger.differing)
-            # Another model may expect anything that the ISA permits, if the device computes by it.
-            may_be = (None,) if same_model or right else (None, Kind.DEVIATION)
-            wrong = [number for number, verdict in enumerate(verdicts) if verdict not in may_be]
-            if not wrong:
-                return False
-            byte = int(np.flatnonzero(said[wrong[0]] != expected[wrong[0]])[0])
-            why = (
-                f"{len(wrong)} of {len(images)} images expect what the model {model.name} does not "
-                f"compute, first image {wrong[0]}, byte {byte}; it is judged by the oracle"
-            )
-        item.source = replace(source, references=References(images=images, expected=expected))
-        why = f"the set {self.set_name} is wrong: {source.entry}: {why}"
-        self.refuted.append(SetAside(source.entry, why))
-        return True
-
     # Images that the device makes
 
     def _compared(
@@ -401,8 +343,7 @@ class ScreenRun:
         item.timed = True
         self.fresh = (self.fresh or 0) + int(ran.finished.sum())
         told = self.device.health() if examine and isinstance(self.device, CudaRunner) else None
-        source, before, target = item.source, item.source.references, self.oracle_target
-        assert source.recipe is not None
+        source, before, target = item.source, item.source.references, self.ready.oracle_target
         again = made_again(source.recipe, source.program, ran, target=target)
         if len(again.mistaken):
             number = int(ran.numbers[again.mistaken[0]])
@@ -425,7 +366,7 @@ class ScreenRun:
             references = References(
                 images=np.concatenate([before.images, again.images[shown]]),
                 expected=np.concatenate([before.expected, again.expected[shown]]),
-                drawn=(*(before.drawn or range(count)), *ran.numbers[shown].tolist()),
+                drawn=(*before.drawn, *ran.numbers[shown].tolist()),
             )
             item.source = replace(source, references=references)
         differing = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 from collections import Counter, defaultdict
@@ -23,10 +22,10 @@ from fuzz.bench import Emitted, Mutant
 from fuzz.output import counted
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.execution.execution import execute
-from oracle.given_files import read_given, reason_of
+from oracle.given_files import read_named
 from oracle.isa.forms import Form
 from oracle.isa.lookup import is_available
-from oracle.isa.targets import Module, parse_target
+from oracle.isa.targets import Module
 from oracle.models import NO_FIGURES, model_for
 from oracle.program.program import Program, requirements, walk
 from oracle.program.steps import is_lane_code
@@ -36,6 +35,7 @@ from runners.ledger import ROWS, Ledger, Rate
 from runners.processes import run_tool
 from runners.screening import References
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.contents.expansion import period_of
 from strategies.draws import Selection, derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of
 from strategies.programs import GENERATOR_VERSION, is_valued
@@ -50,22 +50,49 @@ from strategies.rounds import (
     target_of,
 )
 
-_MAGIC = b"warpfuzz screening set 2\n"  # with the version of what is written here
-_DATA_AT = len(_MAGIC) + 32  # byte at which what is hashed begins, behind its SHA-256
-SET_BYTES = 4 << 30
-"""Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
+SET_BYTES = 1 << 30
+"""Most bytes of a set that is read, and of its images: a quarter of a million of 4 KiB."""
 _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SetProgram:
-    """A program of a set."""
+class SetRow:
+    """What a set has of a program: everything else follows from that."""
 
     entry: str  # name of its kernel
     program: Program
+    recipe: Recipe  # what its images are filled with
+    count: int  # its first images so filled are in the set
+    more: tuple[int, ...] = ()  # numbers of further ones
+
+    @property
+    def images(self) -> int:
+        """How many images it has."""
+        return self.count + len(self.more)
+
+    def judged(self, number: int, target: str) -> SetProgram:
+        """Return it as the program of a number, with its images and what the oracle says."""
+        parts = ((0, self.count), *((one, 1) for one in self.more))
+        images = np.concatenate([
+            expand(self.recipe, self.program, count, first=first) for first, count in parts
+        ])  # fmt: skip
+        expected = execute(self.program, images, target=target).images
+        drawn = (*range(self.count), *self.more)
+        return SetProgram(
+            entry=self.entry, program=self.program, recipe=self.recipe, round=number,
+            references=References(images=images, expected=expected, drawn=drawn),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetProgram:
+    """A program that is screened."""
+
+    entry: str  # name of its kernel
+    program: Program
+    recipe: Recipe  # how its images were made
     references: References  # its images, and what must come out
     round: int  # number of the program in its set
-    recipe: Recipe | None = None  # how its images were made; None where nobody says
 
     @cached_property
     def is_doubtful(self) -> bool:
@@ -150,12 +177,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str  # value of `.target` of the modules
     ptx_version: str
-    architecture: str  # whose arithmetic the expected images are: "sm_90"
     seed: int
     generator: int  # version of the generator of programs and contents
     warpfuzz: str
-    model: str = ""
-    """Name of the model that the expected images come from; empty: nobody has written it down."""
+    model: str  # name of the model whose figures its forms have
     covers: Mapping[str, Covered]
     """By dimension: forms, kinds of steps, classes of values, planted faults."""
 
@@ -172,9 +197,10 @@ def module_of(program: Program, module: Module) -> Module:
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
-    program: bytes
-    images: memoryview
-    expected: memoryview
+    recipe: Recipe
+    count: int
+    more: tuple[int, ...]
+    program: msgspec.Raw
 
 
 class _SetFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,80 +213,56 @@ class ScreeningSet:
     """What is screened with."""
 
     description: Description
-    programs: Sequence[SetProgram]
+    programs: Sequence[SetRow]
 
     @property
     def images(self) -> int:
         """How many images it has."""
-        return sum(len(one.references.images) for one in self.programs)
+        return sum(one.images for one in self.programs)
 
 
 def write_set(path: Path, made: ScreeningSet) -> None:
-    """Write a set."""
+    """Write a set, as JSON: programs, and how their images are made."""
     rows = (
         _Row(
-            entry=one.entry, program=encode_program(one.program),
-            images=memoryview(one.references.images.tobytes()),
-            expected=memoryview(one.references.expected.tobytes()),
+            entry=one.entry, recipe=one.recipe, count=one.count, more=one.more,
+            program=msgspec.Raw(encode_program(one.program)),
         )
         for one in made.programs
     )  # fmt: skip
-    data = msgspec.msgpack.encode(_SetFile(description=made.description, rows=tuple(rows)))
     with durable.output_file(path) as file:
-        file.writelines((_MAGIC, hashlib.sha256(data).digest(), data))
+        file.write(msgspec.json.encode(_SetFile(description=made.description, rows=tuple(rows))))
 
 
 def read_set(path: Path) -> ScreeningSet:
-    """Read a set.
-
-    Raises UsageError if there is no such file, it is no set, it is damaged, or what it says cannot
-    be.
-    """
-    anew = "`warpfuzz distill --output FILE` makes one"
+    """Read a set; UsageError if there is no such file, it is no set, or what it says cannot be."""
+    contents = read_named(path, "screening set", most=SET_BYTES)
     try:
-        # As much memory is asked for as may be read.
-        contents = read_given(path, most=min(path.stat().st_size, SET_BYTES))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {reason_of(error)}; {anew}") from None
-    if not contents.startswith(_MAGIC):
-        raise UsageError(f"{path} is no screening set, or of another version; {anew}")
-    data = memoryview(contents)[_DATA_AT:]
-    if hashlib.sha256(data).digest() != contents[len(_MAGIC) : _DATA_AT]:
-        raise UsageError(
-            f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
-            "distill it again from its seed"
-        )
-    try:
-        stored = msgspec.msgpack.decode(data, type=_SetFile)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
-        ) from None
-    try:
+        stored = msgspec.json.decode(contents, type=_SetFile)
         Module.named(stored.description.target, stored.description.ptx_version)
-        parse_target(stored.description.architecture)
         if len({row.entry for row in stored.rows}) < max(1, len(stored.rows)):
             raise UsageError("it has no programs, or two of one name")
-        programs = [_program(row, number) for number, row in enumerate(stored.rows)]
-    except WarpfuzzError as error:
-        # Its contents have the hash that they name: somebody made it so.
-        raise UsageError(f"{path}: {error}; distill a set anew") from None
-    return ScreeningSet(description=stored.description, programs=programs)
+        rows = [*map(_read, stored.rows)]
+        if sum(row.images * row.program.image_bytes for row in rows) > SET_BYTES:
+            raise UsageError(f"its images have more than {SET_BYTES:,} bytes")
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, WarpfuzzError) as error:
+        raise UsageError(
+            f"{path} is no screening set of this version of warpfuzz ({error!s:.300}); `warpfuzz "
+            "distill --output FILE` makes one"
+        ) from None
+    return ScreeningSet(description=stored.description, programs=rows)
 
 
-def _program(row: _Row, number: int) -> SetProgram:
+def _read(row: _Row) -> SetRow:
     if not _ENTRY.fullmatch(row.entry):
         raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
-    program = decode_program(row.program, row.entry)
-    size = len(row.images)
-    if not size or size % program.image_bytes or len(row.expected) != size:
-        raise UsageError(f"the images of {row.entry} are not as large as they have to be")
-    images, expected = (
-        np.frombuffer(part, np.uint8).reshape(-1, program.image_bytes)
-        for part in (row.images, row.expected)
+    if row.count < 1 or not all(0 <= number < 1 << 63 for number in row.more):
+        raise UsageError(f"{row.entry} has no images, or one of an impossible number")
+    period_of(row.recipe)
+    program = decode_program(bytes(row.program), row.entry)
+    return SetRow(
+        entry=row.entry, program=program, recipe=row.recipe, count=row.count, more=row.more
     )
-    references = References(images=images, expected=expected)
-    return SetProgram(entry=row.entry, program=program, references=references, round=number)
 
 
 # Making a set
@@ -372,25 +374,13 @@ def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
     return found
 
 
-def set_program(
-    batch: Batch, number: int, count: int, module: Module, *, target: str | None = None
-) -> SetProgram:
-    """Return a program with its first images, and what the oracle says of them."""
-    return SetProgram(
-        entry=f"program_{number}",
-        program=batch.program,
-        references=_judged(batch, count, 0, target or module.target.name),
-        round=number,
-        recipe=batch.recipe,
-    )
-
-
-def _judged(batch: Batch, count: int, first: int, target: str) -> References:
+def row_of(batch: Batch, number: int, count: int) -> SetRow:
+    """Return what a set has of a program, of a number: its first images."""
     if batch.program.warps > 1:  # of 100 KiB and more
         count = min(count, _LEAST_IMAGES)
-    images = expand(batch.recipe, batch.program, count, first=first)
-    expected = execute(batch.program, images, target=target).images
-    return References(images=images, expected=expected)
+    return SetRow(
+        entry=f"program_{number}", program=batch.program, recipe=batch.recipe, count=count
+    )
 
 
 def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) -> ScreeningSet:
@@ -404,8 +394,8 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
             pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
-    programs = [set_program(batch, number, count, module) for number, batch in enumerate(batches)]
-    touching, shown = _show_faults(batches, programs, module)
+    rows = [row_of(batch, number, count) for number, batch in enumerate(batches)]
+    touching, shown = _show_faults(rows, module)
     every, own = (
         {form.opcode for batch in some for form in requirements(batch.program)}
         for some in (pool, batches)
@@ -423,7 +413,7 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         ),
         "planted faults": _covered(touching, shown),
     }
-    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=programs)
+    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=rows)
 
 
 def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
@@ -431,7 +421,6 @@ def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Descri
     return Description(
         target=module.target.name,
         ptx_version=str(module.version),
-        architecture=module.target.name,
         seed=seed,
         generator=GENERATOR_VERSION,
         warpfuzz=warpfuzz_version(),
@@ -445,44 +434,36 @@ def _covered(names: Sequence[str], reached: set[str]) -> Covered:
     return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
 
 
-def _show_faults(
-    batches: Sequence[Batch], programs: list[SetProgram], module: Module
-) -> tuple[list[str], set[str]]:
-    """Add an image to a program for each planted fault that none shows and more images do."""
-    touching, shown = list[str](), set[str]()
-    smallest = sorted(range(len(programs)), key=lambda at: programs[at].program.image_bytes)
-    emitted = cache(lambda place: Emitted(emit(
-        programs[place].program, module=module_of(programs[place].program, module)
-    )))  # fmt: skip
+def _show_faults(rows: list[SetRow], module: Module) -> tuple[list[str], set[str]]:
+    """Add an image to a program for each planted fault that needs one beyond its first."""
+    touching, shown, target = list[str](), set[str](), module.target.name
+    smallest = sorted(range(len(rows)), key=lambda at: rows[at].program.image_bytes)
+
+    @cache
+    def judged(place: int) -> References:
+        more = _LEAST_IMAGES if rows[place].program.warps > 1 else _SEARCHED
+        return replace(rows[place], count=rows[place].count + more).judged(place, target).references
+
+    @cache
+    def emitted(place: int) -> Emitted:
+        program = rows[place].program
+        return Emitted(emit(program, module=module_of(program, module)))
 
     for fault in CATALOGUE:
         if fault.rare:
             continue
-        mutant = Mutant(fault, target=module.target.name, layout=0)
+        mutant = Mutant(fault, target=target, layout=0)
         loads = ((place, mutant.load(emitted(place))) for place in smallest)
-        touched = []
         found = ((at, made) for at, made in loads if made is not None)
         for place, loaded in islice(found, _SEARCHED_PROGRAMS):
-            touched.append((place, loaded))
-            own = programs[place].references
-            if mutant.first_wrong(loaded, emitted(place), own.images, own.expected) is not None:
+            touching += [fault.name] * (fault.name not in touching)
+            every, row = judged(place), rows[place]
+            first = mutant.first_wrong(loaded, emitted(place), every.images, every.expected)
+            if first is not None:
                 shown.add(fault.name)
+                if first >= row.count and first not in row.more:
+                    rows[place] = replace(row, more=(*row.more, first))
                 break
-        else:
-            for place, loaded in touched:
-                own = programs[place].references
-                new = _judged(batches[place], _SEARCHED, len(own.images), module.target.name)
-                first = mutant.first_wrong(loaded, emitted(place), new.images, new.expected)
-                if first is not None:
-                    shown.add(fault.name)
-                    one = new.only(first)
-                    both = References(
-                        images=np.concatenate((own.images, one.images)),
-                        expected=np.concatenate((own.expected, one.expected)),
-                    )
-                    programs[place] = replace(programs[place], references=both)
-                    break
-        touching += [fault.name] * bool(touched)
     return touching, shown
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import resource
@@ -24,7 +23,6 @@ from repro_cases import half, multiplication, stored
 from corpus import Case, Entry, create_corpus, open_corpus
 from corpus.exchange import export_zip, grouped, json_lines, merge, opened_archive, read_case
 from corpus.known import PACKAGED, load_known
-from corpus.programs import unpack
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.reference import judge_file
@@ -35,11 +33,11 @@ from fuzz.findings.case import ReplayOptions, commands_of
 from fuzz.findings.replay import Replays
 from fuzz.options.testing import Legal, Run
 from fuzz.output import console
-from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
+from fuzz.screening.sets import Description, ScreeningSet, SetRow, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
-from runners.screening import References
+from strategies.contents import Recipe, ValueClass
 from strategies.rounds import ProgramCoverage, Reached
 
 SECONDS = 10
@@ -65,7 +63,7 @@ def inputs(folder: Path) -> Mapping[str, Input]:
     entry = stored(folder / "finding", PROGRAM, faults=("accumulator-ignored",))
     corpus = open_corpus(folder / "finding")
     export_zip(corpus, corpus.entries(), folder / "all.zip")
-    write_set(folder / "some.set", _screening_set(entry))
+    write_set(folder / "some.set", _screening_set())
     asked = {"runner": "sim", "only": "*"}
     state = State(options={"--seed": 5}, asked=asked, started="2026")
     state.coverage = Reached(ProgramCoverage).state()
@@ -85,7 +83,7 @@ def inputs(folder: Path) -> Mapping[str, Input]:
               read=lambda path: _by_hand(path, {"module.ptx": module})),
         Input(name="mine.ptx", sound=module, read=_module),
         Input(name="all.zip", sound=(folder / "all.zip").read_bytes(), read=_archive),
-        Input(name="some.set", sound=(folder / "some.set").read_bytes(), read=_set),
+        Input(name="some.set", sound=(folder / "some.set").read_bytes(), read=read_set),
         Input(name="known.toml", sound=known[:6000].rpartition(b"\n[[known]]")[0],
               read=lambda path: load_known(path).match(entry.finding)),
         Input(name="model.toml", sound=model_text(model_for("sm_90")).encode(), read=read_model),
@@ -94,19 +92,18 @@ def inputs(folder: Path) -> Mapping[str, Input]:
     return {one.name: one for one in found}
 
 
-def _screening_set(entry: Entry) -> ScreeningSet:
-    images = unpack(entry, "input.npy")
+def _screening_set() -> ScreeningSet:
     return ScreeningSet(
         description=Description(
-            target="sm_90", ptx_version="8.0", architecture="sm_90", seed=1, generator=1,
-            warpfuzz="test", covers={},
+            target="sm_90", ptx_version="8.0", seed=1, generator=1,
+            warpfuzz="test", model="", covers={},
         ),
         programs=[
-            SetProgram(
+            SetRow(
                 entry="k",
                 program=PROGRAM,
-                references=References(images=images, expected=images),
-                round=0,
+                recipe=Recipe(classes=(ValueClass.BITS,), seed=1),
+                count=2,
             )
         ],
     )  # fmt: skip
@@ -186,15 +183,6 @@ def _module(path: Path) -> None:
 def _archive(path: Path) -> None:
     with opened_archive(path) as corpus:
         merge(create_corpus(path.with_name("merged"), generator="test"), [corpus])
-
-
-def _set(path: Path) -> None:
-    """Read a set with the hash that it needs: whoever made it knows how."""
-    data = path.read_bytes()
-    start = data.find(b"\n") + 33
-    digest = hashlib.sha256(data[start:]).digest()
-    path.write_bytes(data[: start - 32] + digest + data[start:])
-    read_set(path)
 
 
 def _state(path: Path) -> None:
