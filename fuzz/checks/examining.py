@@ -36,6 +36,7 @@ from fuzz.compilers.members import (
 )
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Remembered, key_of, words_of
+from fuzz.diagnosis.hangs import what_hangs
 from fuzz.diagnosis.scalar import refused_code
 from fuzz.findings import families
 from fuzz.findings.case import ACTUAL, Evidence, case_of, files_of, named_after, subject_of
@@ -457,19 +458,21 @@ class Examiner:
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         # Experiments have no other kernels beside them.
-        if not KINDS[kind].has_culprit or other_kernels(subject):
+        hangs = kind is Kind.HANG
+        if not (hangs or KINDS[kind].has_culprit) or other_kernels(subject):
             return None
         if self._parties is not None and kind is Kind.DIVERGENCE:
             return None  # it names it itself
         copies = subject.copies
-        if subject.program.warps > 1:
+        if subject.program.warps > 1 and not hangs:
             copies = max(copies, _FEW_IN_FLIGHT)
         if kind is Kind.FLAKY:
             copies = COPIES if self._parties is None else 1
         device = ExperimentDevice(
             self._once, subject.module, copies=copies, remembered=self._remembered[copies]
         )
-        return culprit_of(device, subject.program, subject.image)
+        find = what_hangs if hangs else culprit_of
+        return find(device, subject.program, subject.image)
 
     def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
         """Return a case of nothing but the step that is wrong, if there is one of this kind."""

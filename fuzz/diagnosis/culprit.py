@@ -20,12 +20,15 @@ from fuzz.diagnosis.experiments import (
     CONTROL,
     COPY,
     IN_PLACE,
+    NAMES,
     Culprit,
     ExperimentDevice,
     Witness,
     accumulating,
     arithmetic_of,
+    joined,
     key_of,
+    name_of,
     name_of_form,
     of_kind,
     unit_of,
@@ -34,11 +37,16 @@ from fuzz.diagnosis.experiments import (
     wrong_product,
     wrong_warps,
 )
-from fuzz.diagnosis.multiplications import wrong_multiplication
+from fuzz.diagnosis.multiplications import (
+    ENDED,
+    name_of_async,
+    widened,
+    wrong_multiplication,
+)
 from fuzz.diagnosis.scalar import wrong_code
 from oracle.errors import WarpfuzzError
 from oracle.execution.tracing import Event, Trace, maker_of, seen_by, trace
-from oracle.isa.forms import LANES, SCALES_OF_ONE, Form, Format
+from oracle.isa.forms import LANES, SCALES_OF_ONE, Form
 from oracle.isa.lookup import chunks_of
 from oracle.program.lane_code import Repeat
 from oracle.program.operands import (
@@ -57,6 +65,7 @@ from oracle.program.program import Program, fresh_bank, position, walk
 from oracle.program.steps import (
     Barrier,
     Copy,
+    OneWarp,
     Op,
     PlainAccess,
     Step,
@@ -72,7 +81,7 @@ from oracle.program.steps import (
     product_of,
     stores_fragment,
 )
-from oracle.program.warpgroup import AsyncProduct
+from oracle.program.warpgroup import THREADS, AsyncProduct
 from runners.protocol import Images
 from strategies.contents.plans import metadata_bytes
 from strategies.matrices import (
@@ -117,7 +126,9 @@ def _of_warpgroup(device: ExperimentDevice, program: Program, image: Image) -> C
     found = next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
     alone = () if found else wrong_warps(device, program, image, traced)
     found = found or next((culprit_of(device, one.program, one.image) for one in alone), None)
-    return found or wrong_multiplication(device, program, image, traced)
+    found = found or wrong_multiplication(device, program, image)
+    # Of several defects no one thing cures: what is left of a smaller program may have one.
+    return found or _wrong_in_company(device, program, image, traced)
 
 
 def in_company(culprit: Culprit | None) -> bool:
@@ -179,6 +190,11 @@ def _wrong_in_company(
     """Find out which step is the first that is wrong in a program, beside the others alone."""
     if len(traced.events) > _MOST_STEPS:
         return None
+    owners = {
+        id(one): step
+        for step in walk(program.steps) if isinstance(step, OneWarp)
+        for one in walk(step.body)
+    }  # fmt: skip
     looked_at = list[tuple[Event, Access]]()
     for event in traced.events:
         made = event.step.writes
@@ -186,7 +202,12 @@ def _wrong_in_company(
         if made is None or (isinstance(made.holds, Fragment) and made.holds.matrix.operand != "c"):
             continue
         place = Place(buffer=f"seen{event.number}")
-        looked_at.append((event, plain_access(made, place, store=True)))
+        store = plain_access(made, place, store=True)
+        if program.warps > 1:
+            if event.step.action in ("load_registers", "set_registers"):
+                continue  # what four warps load is much
+            store = store if id(event.step) in owners else store.changed(lanes=THREADS)
+        looked_at.append((event, store))
     stores = [store for _, store in looked_at]
     for form in dict.fromkeys(store.form for store in stores if stores_fragment(store)):
         plain = accumulating(replace(form.matrix(), operand="c"))
@@ -194,19 +215,20 @@ def _wrong_in_company(
         # What is looked at through a wrong store is wrong, whoever made it.
         if plain is not None and wrong_alone(device, replace(plain, store=own), ()) is not None:
             return None
-    seen: dict[int, tuple[Step, ...]] = {event.number: (store,) for event, store in looked_at}
+    seen = {event.number: store for event, store in looked_at}
+    taken = list[Step]()
+    for event in traced.events:
+        step, owner = event.step, owners.get(id(event.step))
+        some: tuple[Step, ...] = (step, *([seen[event.number]] if event.number in seen else ()))
+        if isinstance(step, AsyncProduct):
+            commit, wait, fence = ENDED
+            some = (step, commit, wait, *some[1:], fence)
+        taken += some if owner is None else [replace(owner, body=some)]
     tried = Program(
-        buffers=(*program.buffers, *buffers_of(stores)),
-        steps=tuple(
-            one for event in traced.events for one in (event.step, *seen.get(event.number, ()))
-        ),
+        buffers=(*program.buffers, *buffers_of(stores)), steps=(*taken,), warps=program.warps
     )
-    whole = np.zeros(tried.image_bytes, np.uint8)
-    for buffer in program.buffers:
-        if buffer.space == "global":
-            start, end = program.offset(buffer.name), tried.offset(buffer.name)
-            whole[end : end + buffer.size] = image[start : start + buffer.size]
-    results = device.results(tried, whole[None])
+    whole = widened(image, tried)
+    results = device.results(tried, whole)
     if results is None or not results.ran.all():
         return None
     differs = results.actual[0] != results.expected[0]
@@ -219,14 +241,17 @@ def _wrong_in_company(
 
 def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
     step, condition = event.step, "beside other steps only"
-    if step.changes:
+    if isinstance(step, AsyncProduct):
+        names, condition = [f"{name_of_async(step.form)} of {unit_of(step.form)}"], ""
+    elif step.changes:
         names = [_ELEMENTWISE]
     elif multiplies_fragments(step):
         names = ["wmma.mma", "wmma.load"]
     elif multiplies_registers(step):
         names = [f"{name_of(step)} of {expanded_alike(step.form)}"]
         factors = [maker_of(traced, event, use.name) for use in step.reads if use.field in "ab"]
-        if any(one is not None and is_lane_code(one.step) for one in factors):
+        made = (one.step for one in factors if one is not None)
+        if any(is_lane_code(one) or one.action == "set_registers" for one in made):
             # It is right with the same multiplicands, loaded.
             condition = "multiplicands that scalar code computes"
     else:
@@ -238,15 +263,6 @@ def _culprit_in_company(traced: Trace, event: Event) -> Culprit:
 
 ADDRESSES = "addresses of rows that lanes compute"
 """What is named where an instruction is right with the same addresses from elsewhere."""
-_NAMES: Mapping[str, str] = {
-    "load_registers": "loading registers",
-    "store_registers": "storing registers",
-    "": "",
-    "pack_registers": "packing",
-    "set_registers": "setting registers",
-    "move_registers": "moving registers",
-    "lane_code": CODE,
-}  # names of steps by actions, "" of instructions, in the order in which they are tried
 _AT_ONCE = 16
 """Steps of one module: 6.9 s in place of 7.9 s for 12 findings (ptxas 13.0.88, 2026-11-23)."""
 _MET, _DRAWN = 8, 8
@@ -279,7 +295,7 @@ def wrong_register_step(
 
     def order(step: Step) -> tuple[int, ...]:
         """Return a key by which the plainest steps come first, and multiplications last."""
-        action = [*_NAMES].index("" if step.instruction else step.action)
+        action = [*NAMES].index("" if step.instruction else step.action)
         accesses = bool(step.bytes_read or step.bytes_written)
         return multiplies(step), action, not accesses, step.stores
 
@@ -293,11 +309,6 @@ def wrong_register_step(
                 if found is not None:
                     return found
     return None
-
-
-def name_of(step: Step) -> str:
-    """Return what a step on registers is called."""
-    return name_of_form(step.instruction) if step.instruction else _NAMES[step.action]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,7 +416,7 @@ def _drawn(alone: _Alone, number: int) -> _Contents:
         shape = LANES, use.holds.words * 32 // type_.bits
         random = np.random.default_rng([number, ord(use.field)])
         elements = exact_elements(type_, shape, random, added=use.field == "c")
-        yield from _filled(alone, use, _joined(type_, elements))
+        yield from _filled(alone, use, joined(type_, elements))
 
 
 def _blamed(device: ExperimentDevice, alone: _Alone, *met: Event) -> Culprit | None:
@@ -434,16 +445,6 @@ def _access(use: Use) -> Any:
 
 def _home(buffer: Buffer) -> str:
     return f"{buffer.name}_home" if buffer.space == "shared" else buffer.name
-
-
-def _joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return elements as they stand in registers, several of the short ones in a byte."""
-    if type_.bits >= 8:
-        return elements.view(np.uint8)
-    parts = elements.view(np.uint8).reshape(-1, 8 // type_.bits) & ((1 << type_.bits) - 1)
-    shifts = np.arange(0, 8, type_.bits, dtype=np.uint8)
-    joined: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=1)
-    return joined
 
 
 def _copies(device: ExperimentDevice, program: Program) -> Culprit | None:

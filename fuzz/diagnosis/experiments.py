@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, starmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from oracle.bounds.permission import contradicting
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution.execution import execute
 from oracle.execution.tracing import Event, Trace, maker_of
-from oracle.isa.forms import Form, Matrix
+from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import INSTRUCTIONS, MMA_FORMS, is_available
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
@@ -55,6 +56,15 @@ IN_PLACE = "d in the registers of a multiplicand"
 """What is said where D shares registers with A or B, which ptxas gets wrong (docs/findings.md)."""
 CODE = "scalar code"
 """What a step is called that is code of lanes; `fuzz.diagnosis.scalar` tells more."""
+NAMES: Mapping[str, str] = {
+    "load_registers": "loading registers",
+    "store_registers": "storing registers",
+    "": "",
+    "pack_registers": "packing",
+    "set_registers": "setting registers",
+    "move_registers": "moving registers",
+    "lane_code": CODE,
+}  # names of steps by actions, "" of instructions, in the order in which they are tried
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -227,6 +237,10 @@ class Results:
     """What a failure is called, by the image; none of those that were not found out."""
     target: str  # whose model this is judged by
 
+    def cured(self, ends: bool) -> bool:
+        """Whether nothing is wrong, of a program that ends, or whether all ran, of others."""
+        return bool(self.ran.all() if not ends else not self.wrong.any())
+
 
 def wrong_warps(
     device: ExperimentDevice, program: Program, image: Image, traced: Trace
@@ -241,6 +255,11 @@ def wrong_warps(
 def name_of_form(form: Form) -> str:
     """Name an instruction; of plain and ordered metadata ptxas makes the same code (2026-11-23)."""
     return INSTRUCTIONS[form.mnemonic].name.partition("::")[0]
+
+
+def name_of(step: Step) -> str:
+    """Return what a step on registers is called."""
+    return name_of_form(step.instruction) if step.instruction else NAMES[step.action]
 
 
 def unit_of(form: Form) -> str:
@@ -260,6 +279,16 @@ def arithmetic_of(form: Form) -> str:
 def of_kind(form: Form) -> str:
     """Name what a multiplication with `.kind` multiplies; "" of others."""
     return ("scaled blocks" if form.is_scaled else "narrow floats") if form.kind else ""
+
+
+def joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return elements as they stand in registers, several of the short ones in a byte."""
+    if type_.bits >= 8:
+        return elements.view(np.uint8)
+    parts = elements.view(np.uint8).reshape(-1, 8 // type_.bits) & ((1 << type_.bits) - 1)
+    shifts = np.arange(0, 8, type_.bits, dtype=np.uint8)
+    joined: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=1)
+    return joined
 
 
 # A multiplication of fragments

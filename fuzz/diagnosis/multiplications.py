@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, name_of_form, unit_of
-from oracle.execution.tracing import Trace
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Results, name_of_form
+from oracle.errors import UsageError
 from oracle.isa.forms import Form
 from oracle.program.lane_code import ZERO, Assign, LaneCode
 from oracle.program.operands import Buffer, Place, Register, Word, text_of
-from oracle.program.program import Program, walk
+from oracle.program.program import Program
 from oracle.program.steps import (
     Barrier,
     Branch,
@@ -64,9 +65,8 @@ BEHIND_CODE = "behind scalar code"
 _WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one cures
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
-_MOST = 64  # multiplications whose results are looked at
-_ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
-_NOT_ENDED = (_ENDED[0], replace(_ENDED[1], pending=MAX_PENDING), _ENDED[2])
+ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
+_NOT_ENDED = (ENDED[0], replace(ENDED[1], pending=MAX_PENDING), ENDED[2])
 """The same for compilers, which forget values at each of them; what is in flight stays so."""
 
 
@@ -121,7 +121,7 @@ class _Trials:
     def ended(
         self,
         which: Callable[[AsyncProduct], bool] = lambda _: True,
-        end: tuple[WarpgroupSync, ...] = _ENDED,
+        end: tuple[WarpgroupSync, ...] = ENDED,
     ) -> Edits:
         """Return what puts a wait, for all of it if none other is given, behind some."""
         return {site: (one, *end) for site, one in self.products.items() if which(one)}
@@ -137,7 +137,7 @@ class _Trials:
             for use in step.uses:
                 if isinstance(step, AsyncProduct) and use.field == "a" and use.bank in shared:
                     others = text_of(one._replace(bank=f"{one.bank}copy") for one in use.registers)
-                    edits[site] = (step.reading(use.name, others),)
+                    edits[site] = (replace(step, a=others),)
                 elif use.written and use.bank in shared:
                     edits[site] = (step, *_copied(use.registers))
         return self.without(edits)
@@ -147,12 +147,13 @@ class _Trials:
         banks, edits = _banks(self, "d"), dict[Site, tuple[Step, ...]]()
         for site, step in self.joint.items():
             uses = [] if isinstance(step, AsyncProduct) or step.writes is None else step.reads
-            for use in uses:
-                if not banks.isdisjoint(one.bank for one in use.registers):
-                    other = step.reading(use.name, _copies_of(use.registers))
-                    # What is loaded behind a barrier may be another value each time.
-                    copied = _copied(use.registers, f"{_ZEROS.registers}.0")
-                    edits[site] = (Barrier(), _ZEROS, *copied, other)
+            uses = [use for use in uses if not banks.isdisjoint(one.bank for one in use.registers)]
+            read = [one for use in uses for one in use.registers]
+            if uses:
+                other = step.changed(**{use.field: _copies_of(use.registers, read) for use in uses})
+                # What is loaded behind a barrier may be another value each time.
+                copied = _copied(read, f"{_ZEROS.registers}.0")
+                edits[site] = (Barrier(), _ZEROS, *copied, other)
         zeros = Buffer(name=_ZEROS.place.buffer, space="global", size=_ZEROS.size)
         return self.without(edits, more=[zeros] if edits else ())
 
@@ -191,23 +192,21 @@ class _Trials:
             buffers.append(Buffer(name=place.buffer, space="global", size=4 * THREADS * count))
             stores.append(plain_store(registers=name, count=count, place=place, lanes=THREADS))
         program = self.without(edits, more=buffers)
-        return replace(program, steps=(*program.steps, *_ENDED[:2], *stores))
+        return replace(program, steps=(*program.steps, *ENDED[:2], *stores))
 
-    def right(self, *programs: Program) -> list[bool]:
-        """Run programs, which begin with the buffers of this one; tell which come out right."""
-        tried = [(one, _widened(self.image, one)) for one in programs]
-        found = self.device.results_of(tried)
-        return [one is not None and not one.wrong.any() for one in found]
+    def came(self, *programs: Program) -> Sequence[Results | None]:
+        """Run programs, which begin with the buffers of this one; None: it cannot be asked."""
+        return self.device.results_of([(one, widened(self.image, one)) for one in programs])
 
 
 def _own(registers: Sequence[Register], bank: str) -> list[Register]:
     return [one for one in dict.fromkeys(registers) if one.bank == bank]
 
 
-def _copies_of(registers: Sequence[Register]) -> str:
-    """Name the copies that `_copied` makes of registers."""
+def _copies_of(registers: Sequence[Register], among: Sequence[Register]) -> str:
+    """Name the copies of registers, of those that `_copied` makes `among` others."""
     return text_of(
-        one._replace(bank=f"{one.bank}copy", number=_own(registers, one.bank).index(one))
+        one._replace(bank=f"{one.bank}copy", number=_own(among, one.bank).index(one))
         for one in registers
     )
 
@@ -228,7 +227,7 @@ def _copied(registers: Sequence[Register], zero: str = "") -> Iterator[LaneCode]
         )  # fmt: skip
 
 
-def _widened(image: NDArray[np.uint8], program: Program) -> Images:
+def widened(image: NDArray[np.uint8], program: Program) -> Images:
     """Return the image of a program that has more buffers behind, uint8 (1, image_bytes)."""
     whole = np.zeros((1, program.image_bytes), np.uint8)
     whole[0, : len(image)] = image
@@ -236,52 +235,70 @@ def _widened(image: NDArray[np.uint8], program: Program) -> Images:
 
 
 def wrong_multiplication(
-    device: ExperimentDevice, program: Program, image: NDArray[np.uint8], traced: Trace
+    device: ExperimentDevice, program: Program, image: NDArray[np.uint8]
 ) -> Culprit | None:
     """Return what is wrong with a program of a warpgroup; None where no experiment tells.
 
-    Raises UsageError if an experiment cannot be written down.
+    Of one that does not run to its end, as where an address is in a register of a D in flight, it
+    is only asked what runs to its end.
     """
     trials = _Trials(device=device, program=program, image=image)
     if not trials.products:
         return None
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     alike = Counter(map(_operands, trials.products.values()))
-    ways: list[tuple[str, Program]] = [
-        (UNREAD_D, trials.alive()),
-        (OF_REGISTERS, trials.without(in_registers)),
-        (IN_FLIGHT, trials.without(every)),
-        (SAME_OF_D, trials.renewed()),
-        (SAME_OF_A, trials.apart()),
-        (GIVEN_D, trials.given()),
-        (REPEATED, trials.without(trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED))),
-        (PREDICATED, trials.constant()),
-        (BEHIND_CODE, trials.without(every, [*trials.code.values()])),
-    ]
-    ways = [(name, one) for name, one in ways if one != program]
+    repeated = trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED)
+    tried: Mapping[str, Callable[[], Program]] = {
+        UNREAD_D: trials.alive,
+        OF_REGISTERS: lambda: trials.without(in_registers),
+        IN_FLIGHT: lambda: trials.without(every),
+        SAME_OF_D: trials.renewed,
+        SAME_OF_A: trials.apart,
+        GIVEN_D: trials.given,
+        REPEATED: lambda: trials.without(repeated),
+        PREDICATED: trials.constant,
+        BEHIND_CODE: lambda: trials.without(every, [*trials.code.values()]),
+    }
+    ways = dict[str, Program]()
+    for name, made in tried.items():
+        with suppress(UsageError):  # it cannot be written down
+            ways |= {name: one} if (one := made()) != program else {}
     unwaited = trials.without(trials.ended(end=_NOT_ENDED))
-    is_right, unwaited_right, *cured = trials.right(program, unwaited, *(one for _, one in ways))
-    if is_right:
+    before, *came = trials.came(program, unwaited, *ways.values())
+    ends = before is None or bool(before.ran.all())
+    unwaited_right, *cured = (one is not None and one.cured(ends) for one in came)
+    if before is not None and before.cured(ends=True):
         return None
-    found = [name for (name, _), cure in zip(ways, cured, strict=True) if cure]
+    found = [name for name, cure in zip(ways, cured, strict=True) if cure]
     if IN_FLIGHT not in found:
         found = [name for name in found if name not in _WAITED_FOR]
-    elif unwaited_right:
+    elif unwaited_right and ends:
         # What waits for nothing takes time as well, and ends what compilers remember of values.
         found.sort(key=(*_WAITED_FOR, PREDICATED, BEHIND_CODE).__contains__)
     if found:
         condition = found[0]
-        which = _which(trials, every) if condition in _WAITED_FOR else ""
+        which = _which(trials, every, ends) if condition in _WAITED_FOR else ""
         form = next(iter(trials.products.values())).form
         together = condition == BEHIND_CODE or (unwaited_right and condition in _WAITED_FOR)
         return Culprit(
-            instructions=(_name(form),), condition=condition, which=which, together=together
+            instructions=(name_of_async(form),), condition=condition, which=which, together=together
         )
-    wrong = _first_wrong(trials, traced)
-    if wrong is None:
+    return None
+
+
+def hanging_multiplication(
+    ends: Callable[[Callable[[], Program]], bool],
+    device: ExperimentDevice,
+    program: Program,
+    image: NDArray[np.uint8],
+) -> Culprit | None:
+    """Return what is wrong with a program of a warpgroup that `ends` with waits alone, or None."""
+    trials = _Trials(device=device, program=program, image=image)
+    if not trials.products or not ends(lambda: trials.without(trials.ended())):
         return None
-    # Of several defects no one thing cures: what is left of a smaller program may have one.
-    return Culprit(instructions=(f"{_name(wrong)} of {unit_of(wrong)}",), together=True)
+    form = next(iter(trials.products.values())).form
+    condition = UNREAD_D if ends(trials.alive) else IN_FLIGHT
+    return Culprit(instructions=(name_of_async(form),), condition=condition)
 
 
 def _operands(step: AsyncProduct) -> AsyncProduct:
@@ -290,7 +307,8 @@ def _operands(step: AsyncProduct) -> AsyncProduct:
     return step.changed(**dict(zip(("a_tile", "b_tile"), tiles, strict=True)))
 
 
-def _name(form: Form) -> str:
+def name_of_async(form: Form) -> str:
+    """Name a multiplication of a warpgroup; of sparse and dense ones compilers make the same."""
     return name_of_form(form).removesuffix(".sp")
 
 
@@ -300,47 +318,12 @@ def _banks(trials: _Trials, field: str) -> set[str]:
     return {register.bank for use in uses for register in use.registers}
 
 
-def _which(trials: _Trials, which: Edits) -> str:
+def _which(trials: _Trials, which: Edits, ends: bool) -> str:
     """Say which multiplication has to be in flight; "" if it takes several."""
     products = trials.products
     alone = [trials.without({site: which[site]}) for site in which]
-    for site, cured in zip(which, trials.right(*alone), strict=True):
-        if cured:
+    for site, came in zip(which, trials.came(*alone), strict=True):
+        if came is not None and came.cured(ends):
             number = [*products].index(site) + 1
             return f"{products[site].form.opcode}, multiplication {number} of {len(products)}"
     return ""
-
-
-def _first_wrong(trials: _Trials, traced: Trace) -> Form | None:
-    """Return the first multiplication, one after another, whose D is wrong right behind it."""
-    device, program = trials.device, trials.program
-    taken = [event.step for event in traced.events]
-    steps, buffers = list[Step](), list[Buffer]()
-    alone = {id(one): step for step in walk(program.steps) if isinstance(step, OneWarp)
-             for one in walk(step.body)}  # fmt: skip
-    for step in taken:
-        owner = alone.get(id(step))
-        steps.append(step if owner is None else replace(owner, body=(step,)))
-        if isinstance(step, AsyncProduct) and len(buffers) < _MOST:
-            count, name = step.form.words("d"), f"seen{len(buffers)}"
-            buffers.append(Buffer(name=name, space="global", size=4 * THREADS * count))
-            place = Place(buffer=name)
-            store = plain_store(registers=step.d, count=count, place=place, lanes=THREADS)
-            commit, wait, fence = _ENDED
-            steps += [commit, wait, store, fence]
-    tried = replace(program, buffers=(*program.buffers, *buffers), steps=tuple(steps))
-    results = device.results(tried, _widened(trials.image, tried))
-    if results is None or not results.ran.all():
-        return None
-    return _form_at(taken, tried, buffers, (results.actual != results.expected)[0])
-
-
-def _form_at(
-    taken: Sequence[Step], program: Program, buffers: Sequence[Buffer], differs: NDArray[np.bool_]
-) -> Form | None:
-    products = [step for step in taken if isinstance(step, AsyncProduct)]
-    for step, buffer in zip(products, buffers, strict=False):
-        start = program.offset(buffer.name)
-        if differs[start : start + buffer.size].any():
-            return step.form
-    return None

@@ -12,14 +12,16 @@ import pytest
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import ExperimentDevice, key_of
+from fuzz.diagnosis.hangs import what_hangs
 from fuzz.findings.verdicts import Subject, smallest_kernel
 from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
 from oracle.isa.targets import Module
 from oracle.program.definedness import undefined
-from oracle.program.lane_code import Assign, LaneCode
+from oracle.program.lane_code import Assign, LaneCode, Leave, Repeat
 from oracle.program.operands import Buffer, Place, Turn, Word
+from oracle.program.operations import set_registers
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
     Barrier,
@@ -30,11 +32,21 @@ from oracle.program.steps import (
     is_lane_code,
     plain_load,
     plain_store,
+    product_of,
 )
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile, WarpgroupSync
 from runners.emission import emit, emit_single
 from runners.kernels import KernelModule
-from runners.protocol import Capabilities, Collected, Compiled, Images, Pending, Ran
+from runners.protocol import (
+    Capabilities,
+    Collected,
+    Compiled,
+    Failure,
+    Images,
+    Pending,
+    Ran,
+    Trouble,
+)
 from strategies.simplification.examples import Example, of_one_warp
 from strategies.simplification.multiplications import narrower
 
@@ -112,6 +124,10 @@ ALONE = program(
         plain_store(registers="w", count=4, place=Place(buffer="ow")),
     )),
 )  # fmt: skip
+TWICE = product_of(form_of("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")).changed(
+    d="t", a="x.0 x.1", b="d.0", c="d"
+)
+READS_TWICE = program(TWICE, FENCE, product(), COMMIT, WAIT, TWICE)
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
 GIVEN = program(FENCE, product(), COMMIT, WAIT, code("d", "x", "xor.b32", 257))
 REPEATED = program(FENCE, product(), product(), COMMIT)
@@ -120,6 +136,8 @@ TURNING, READING = (
     program(Loop(count=2, body=(FENCE, replace(product(), scale_d=asked), COMMIT)))
     for asked in ASKED
 )
+FACTOR = TWICE.changed(b="z.0", c="y")
+BESIDE = program(set_registers(destination="z", count=1), FACTOR, FENCE, product())
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 
@@ -171,7 +189,7 @@ def loses_what_d_is_given(steps: list[Step]) -> bool:
 
 def takes_d_for_unchanged(steps: list[Step]) -> bool:
     """What is made of D is made once of it before and behind a multiplication."""
-    return 2 in map(steps.count, (READ, READ_LAST)) and multiplies_wrong(steps)
+    return 2 in map(steps.count, (READ, READ_LAST, TWICE)) and multiplies_wrong(steps)
 
 
 def takes_a_for_unchanged(steps: list[Step]) -> bool:
@@ -211,6 +229,11 @@ def adds_wrong(steps: list[Step]) -> bool:
     return any("add.u32" in str(one.fields) for one in steps if is_lane_code(one))
 
 
+def loses_a_constant_factor(steps: list[Step]) -> bool:
+    """Wrong beside a multiplication of the warpgroup alone."""
+    return FACTOR in steps and multiplies_wrong(steps)
+
+
 def multiplies_wrong(steps: list[Step]) -> bool:
     return any(isinstance(one, AsyncProduct) for one in steps)
 
@@ -240,8 +263,15 @@ class Defective:
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
         program = compiled.module.programs[compiled.module.kernel(entry).entry]
         came = execute(program, images, target="sm_90a").images.copy()
-        if self.defect(flat(program.steps)):
+        if self.defect(steps := flat(program.steps)):
             names = [one.name for one in program.buffers if one.name.startswith("seen")]
+            # What a multiplication made is looked at behind a commit and a wait.
+            behind = [
+                steps[at + 3] for at, one in enumerate(steps) if isinstance(one, AsyncProduct)
+            ]
+            made = {span.buffer for one in behind for span in one.bytes_written}
+            if self.defect is not loses_a_constant_factor:
+                names = [one for one in names if one in made] or names
             names = names or ["od" if program.warps > 1 else program.buffers[-1].name]
             came[:, program.offset(names[0])] ^= 1
         return Ran(images=came, sms=np.zeros(len(images), np.uint32), seconds=0.0)
@@ -260,6 +290,8 @@ class Defective:
      "and behind it"),
     (takes_d_for_unchanged, READS_LAST, "wgmma.mma_async/with a d of which the same is computed "
      "before and behind it"),
+    (takes_d_for_unchanged, READS_TWICE, "wgmma.mma_async/with a d of which the same is computed "
+     "before and behind it"),
     (takes_a_for_unchanged, CHANGED, "wgmma.mma_async/with a in registers of which the same is "
      "computed before and behind it"),
     (takes_a_for_unchanged_without_a_commit, QUEUED, "wgmma.mma_async/with a in registers of which "
@@ -272,6 +304,7 @@ class Defective:
     (multiplies_wrong, READS, "wgmma.mma_async of f16"),
     (multiplies_wrong, ALONE, "wgmma.mma_async of f16"),
     (adds_wrong, TWINS, "add.u32"),
+    (loses_a_constant_factor, BESIDE, "mma.sync of f16/multiplicands that scalar code computes"),
 ])  # fmt: skip
 def test_a_program_is_named_by_what_it_is_right_without(
     defect: Callable[[list[Step]], bool], wrong: Program, named: str
@@ -282,10 +315,83 @@ def test_a_program_is_named_by_what_it_is_right_without(
     assert found is not None
     assert key_of(found) == named
     # What is told by its types, or by code, may be more than one defect.
-    together = named.endswith((" of f16", " code", " only")) or defect is overwrites_a_at_once
+    together = named.endswith((" of f16", " code", " only", " computes"))
+    together |= defect is overwrites_a_at_once
     assert in_company(found) == together
     if defect is overwrites_a:
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
+
+
+class Failing(Defective):
+    """Does not run some programs to their ends, and gets all others wrong."""
+
+    def __init__(self, defect: Callable[[list[Step]], bool], trouble: Trouble) -> None:
+        super().__init__(multiplies_wrong)
+        self.fails, self.trouble, self.failed = defect, trouble, 0
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        program = compiled.module.programs[compiled.module.kernel(entry).entry]
+        if self.fails(flat(program.steps)):
+            self.failed += 1
+            return Failure(trouble=self.trouble, message="it failed")
+        return super().run(compiled, images, entry=entry)
+
+
+def test_what_fails_is_named_by_what_it_runs_to_its_end_without() -> None:
+    module = emit(UNREAD, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, UNREAD.image_bytes, np.uint8)
+    runner = Failing(reuses_an_unread_d, Trouble.LAUNCH_FAILURE)
+    found = culprit_of(ExperimentDevice(runner, module, copies=2), UNREAD, image)
+    assert found is not None
+    assert key_of(found) == "wgmma.mma_async/in flight with a d that nothing reads"
+
+
+def leaves_lanes_apart(steps: list[Step]) -> bool:
+    """Some lanes enter a loop within its body."""
+    code = (one for step in steps if is_lane_code(step) for one in step.code)
+    return any(isinstance(one, Repeat) and bool(one.entry) for one in code)
+
+
+def turns(*leaving: Leave) -> LaneCode:
+    loop = Repeat(
+        count=2, counter="r9", entry="p0", skipped=1,
+        body=(Assign(opcode="add.u32", destinations=("r8",), sources=("r8", 1)), *leaving),
+    )  # fmt: skip
+    asked = Assign(opcode="setp.eq.u32", destinations=("p0",), sources=("r0", 1))
+    begun = Assign(opcode="add.u32", destinations=("r8",), sources=("r0", 1))
+    return LaneCode(
+        source="y", count=4, destination="y", results=("r8",) * 4, code=(asked, begun, loop)
+    )
+
+
+ONE_WARP = Program(
+    buffers=tuple(Buffer(name=name, space="global", size=512) for name in "go"),
+    steps=(
+        plain_load(registers="y", count=4, place=Place(buffer="g")), turns(),
+        plain_store(registers="y", count=4, place=Place(buffer="o")),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("defect", "hanging", "named", "most"), [
+    (leaves_lanes_apart, program(turns(), FENCE, product()),
+     "a loop of lanes entered within its body", 1),
+    (leaves_lanes_apart, program(turns(Leave(predicate="p0")), FENCE, product()),
+     "a loop of lanes entered within its body", 1),
+    (leaves_lanes_apart, ONE_WARP, "a loop of lanes entered within its body", 0),
+    (reuses_an_unread_d, UNREAD, "wgmma.mma_async/in flight with a d that nothing reads", 0),
+    (forgets_a_wait, TWINS, "wgmma.mma_async/in flight beside other steps", 1),
+    (multiplies_wrong, READS, None, 1),
+])  # fmt: skip
+def test_what_hangs_is_named_by_what_it_ends_without(
+    defect: Callable[[list[Step]], bool], hanging: Program, named: str | None, most: int
+) -> None:
+    module = emit(hanging, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, hanging.image_bytes, np.uint8)
+    runner = Failing(defect, Trouble.HANG)
+    found = what_hangs(ExperimentDevice(runner, module), hanging, image)
+    assert (found and key_of(found)) == named
+    assert runner.failed == most
 
 
 class Racing(Defective):
