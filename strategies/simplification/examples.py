@@ -154,12 +154,8 @@ class Example:
         loops; barriers at the ends, or two in a row.
         """
         steps, buffers = self.program.steps, self.program.buffers
-        while True:
-            others = list(walk(steps))
-            useless = [site for site, step in visit(steps) if _is_useless(step, others, buffers)]
-            if not useless:
-                break
-            steps = edited(steps, {useless[-1]: ()})
+        while useless := _useless(steps, buffers):
+            steps = edited(steps, dict.fromkeys(useless, ()))
         kept: list[Step] = []
         for step in steps:
             if step != _BARRIER or (kept and kept[-1] != _BARRIER):
@@ -197,18 +193,25 @@ def used_buffers(buffers: Sequence[Buffer], steps: Steps) -> tuple[Buffer, ...]:
     return (next(buffer for buffer in buffers if buffer.space == "global"), *used)
 
 
-def _is_useless(step: Step, others: Sequence[Step], buffers: Sequence[Buffer]) -> bool:
-    if step.writes is not None:
-        result = set(step.writes.registers)
-        last = is_main(step) and sum(map(is_main, others)) == 1
-        reads = (use.registers for other in others for use in other.reads)
-        return not last and all(map(result.isdisjoint, reads))
-    if copies_bytes(step):
-        shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
-        read = {span.buffer for other in others for span in other.bytes_read}
-        written = {span.buffer for other in others for span in other.bytes_written}
-        return step.destination.buffer in shared - read or step.source.buffer in shared - written
-    return bool(step.blocks) and not any(step.blocks.values())
+def _useless(steps: Steps, buffers: Sequence[Buffer]) -> list[Site]:
+    """Return the steps that have no use; of matrix instructions one alone, and never the last."""
+    every = [*walk(steps)]
+    read = {one for step in every for use in step.reads for one in use.registers}
+    shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
+    unread = shared - {span.buffer for step in every for span in step.bytes_read}
+    unwritten = shared - {span.buffer for step in every for span in step.bytes_written}
+    found: list[Site] = []
+    main: list[Site] = []
+    for site, step in visit(steps):
+        if step.writes is not None:
+            if read.isdisjoint(step.writes.registers):
+                (main if is_main(step) else found).append(site)
+        elif copies_bytes(step):
+            if step.destination.buffer in unread or step.source.buffer in unwritten:
+                found.append(site)
+        elif step.blocks and not any(step.blocks.values()):
+            found.append(site)
+    return found or (main[-1:] if sum(map(is_main, every)) > 1 else [])
 
 
 def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
