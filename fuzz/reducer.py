@@ -50,6 +50,7 @@ _BITS = re.compile(r"\d+")
 _JUMP = re.compile(r"(?:@(?P<when>!?[\w$%]+) )?bra(?:\.uni)? (?P<goal>[\w$%]+);", re.ASCII)
 _ZERO = re.compile(r"\+0(?=[+\]])")
 _STORE = re.compile(r"\bst\.[\w.:]+ \[[^\]]*\], ?([%A-Za-z_$][\w$]*);", re.ASCII)
+_SMALLER = re.compile(r", (?!0;)-?\d\w*;", re.ASCII)  # a number that is not zero is moved
 _BASE = re.compile(r"(?<=\[)[%A-Za-z_$][\w$]*")
 _PLAIN = re.compile(r"(?:ld|st|mov|cvta|bra|ret|exit|bar|mul\.wide|add\.[us]64)\b")
 """What every kernel has, and what says nothing of what is wrong."""
@@ -167,6 +168,70 @@ def _forwarded(pieces: Sequence[Piece], places: Collection[int]) -> list[Piece]:
     return pieces
 
 
+def _folded(pieces: Sequence[Piece], places: Collection[int]) -> list[Piece]:
+    """Return pieces in which what is moved or added at some places stands wherever it is named.
+
+    What was there is an empty piece. Of several places, those where that is sure to go: one that
+    does not would spoil the others.
+    """
+    pieces = [*pieces]
+    several = len(places) > 1
+    times = Counter(name for words, _ in pieces for name in KernelLine.of(words).writes)
+    for place in places:
+        words, free = pieces[place]
+        for copies, front, behind in ((_MOVE, "", ""), (_SUM, r"(?<=\[)", "+")):
+            copy = copies.fullmatch(words)
+            if not free or not copy or (several and times[copy[1]] > 1):
+                continue
+            name = rf"{re.escape(copy[1])}(?![\w$.])"
+            meant = behind.join(copy.groups()[1:])
+            made = [
+                (one if one.startswith(".reg") else re.sub(front + name, meant, one), its)
+                for one, its in pieces
+            ]
+            made[place] = ("", True)
+            left = (one for one, _ in made if not one.startswith(".reg"))
+            if not (several and any(re.search(name, one) for one in left)):
+                pieces = made
+            break
+    return pieces
+
+
+def _backward(pieces: Sequence[Piece], places: Collection[int]) -> list[Piece]:
+    """Return pieces that write at once what is moved at some places, where that is written again.
+
+    What was moved has to be written in one place; each move there is an empty piece.
+    """
+    pieces = [*pieces]
+    times = Counter(name for words, _ in pieces for name in KernelLine.of(words).writes)
+    for place in places:
+        moved = _MOVE.fullmatch(pieces[place][0])
+        if moved and times[moved[1]] > 1 and times[moved[2]] == 1:
+            pieces[place] = "", True
+            name = re.compile(rf"{re.escape(moved[2])}(?![\w$.])")
+            pieces = [
+                (one if one.startswith(".reg") else name.sub(moved[1], one), free)
+                for one, free in pieces
+            ]
+    return pieces
+
+
+def _unread(pieces: Sequence[Piece], places: Collection[int]) -> list[Piece]:
+    """Return pieces without the instructions at some places whose results no other one reads."""
+    lines = [KernelLine.of(words if free else "") for words, free in pieces]
+    while True:
+        read = Counter(name for line in lines for name in {*line.reads} - {*line.writes})
+        gone = [
+            at for at in places if lines[at].writes and not any(map(read.get, lines[at].writes))
+        ]
+        if not gone:
+            break
+        for at in gone:
+            lines[at] = KernelLine.of("")
+    kept = zip(pieces, lines, strict=True)
+    return [(line.text, True) if piece[1] else piece for piece, line in kept]
+
+
 def has_loop(ptx: str) -> bool:
     """Whether a branch of a module leads back."""
     seen = set[str]()
@@ -194,6 +259,8 @@ class Reducer:
         self._holds = holds
         self._pieces, self._legal = pieces_of(ptx), is_legal(ptx)
         self._refused: set[object] = set()
+        self._needed: set[tuple[str, str]] = set()
+        """What was tried of which instruction in vain, in this pass as long as lines go."""
 
     def reduce(self) -> ShrinkStatus:
         """Make it as small as it gets; RAW where it shows nothing, written in another way."""
@@ -212,17 +279,24 @@ class Reducer:
         return self.text
 
     def _pass(self) -> None:
-        self._forward()
-        self._declare_less()
-        self._drop_functions()
-        self._drop_parts()
         # What makes lines fewer comes first: the time may be over before all of them are simpler.
-        for rewritten in (self._folded, self._rewritten):
-            place = 0
-            while place < len(self._pieces):
-                # What something became may be simpler still.
-                place += not any(map(self._try, rewritten(place)))
+        lines = None
+        self._needed.clear()
+        while lines != (lines := len(self._pieces)):
+            for change in (_forwarded, _backward, _unread, _folded):
+                self._by_halves(change)
+            self._declare_less()
+            self._drop_functions()
+            self._drop_parts()
+            self._one_by_one(self._without)
+        self._one_by_one(self._rewritten)
         self._declare_less()
+
+    def _one_by_one(self, rewritten: Callable[[int], Iterator[Sequence[Piece]]]) -> None:
+        place = 0
+        while place < len(self._pieces):
+            # What something became may be simpler still.
+            place += not any(map(self._try, rewritten(place)))
 
     def _takes(self, text: str) -> bool:
         return self._ask(text, lambda: self._holds(text))
@@ -250,12 +324,12 @@ class Reducer:
     def _with(self, start: int, end: int, *pieces: Piece) -> Sequence[Piece]:
         return [*self._pieces[:start], *pieces, *self._pieces[end:]]
 
-    def _forward(self) -> None:
-        """Name what is copied in place of its copy, until it is written again: all, or halves."""
+    def _by_halves(self, change: Callable[[Sequence[Piece], Collection[int]], list[Piece]]) -> None:
+        """Change all places at once, or halves of those where that does not hold."""
         pieces, groups = self._pieces, [range(len(self._pieces))]
         while groups:
             places = groups.pop()
-            made = _forwarded(pieces, places)
+            made = change(pieces, places)
             if made == pieces:
                 continue
             # Those that are gone stay as empty ones, so that places mean what they meant.
@@ -284,37 +358,44 @@ class Reducer:
 
     def _drop_parts(self) -> None:
         size = max(1, sum(free for _, free in self._pieces) // 2)
+        if self._needed:
+            size = 1
         while True:
             dropped, last = False, len(self._pieces)
             # From the end: what a part is made for goes before it.
             while free := [at for at, piece in enumerate(self._pieces[:last]) if piece[1]][-size:]:
                 gone, last = set(free), free[0]
-                dropped |= self._try([p for at, p in enumerate(self._pieces) if at not in gone])
+                what = "drop", self._pieces[last][0]
+                if size == 1 and what in self._needed:
+                    continue
+                if self._try([p for at, p in enumerate(self._pieces) if at not in gone]):
+                    dropped = True
+                elif size == 1:
+                    self._needed.add(what)
             if size == 1 and not dropped:
                 return
             size = (size + 1) // 2
 
-    def _folded(self, place: int) -> Iterator[Sequence[Piece]]:
-        """Yield pieces without the instruction at a place, if it is a copy or a sum."""
+    def _without(self, place: int) -> Iterator[Sequence[Piece]]:
+        """Yield pieces in which the instruction at a place is gone, or computes nothing."""
         words, free = self._pieces[place]
-        if not free:
+        if not free or not (match := _INSTRUCTION.fullmatch(words)):
             return
-        # A move, or a sum for addresses, goes: what it is stands wherever it is named.
-        for copies, front, behind in ((_MOVE, "", ""), (_SUM, r"(?<=\[)", "+")):
-            if copy := copies.fullmatch(words):
-                named = re.compile(rf"{front}{re.escape(copy[1])}(?![\w$.])")
-                meant = behind.join(copy.groups()[1:])
-                yield [
-                    (one if one.startswith(".reg") else named.sub(meant, one), its)
-                    for one, its in self._with(place, place + 1)
-                ]
+        if (made := _folded(self._pieces, [place])) != self._pieces:
+            yield [piece for piece in made if piece[0]]
+        what = "computed", words
+        if not match["opcode"].startswith("mov.") and what not in self._needed:
+            self._needed.add(what)
+            # Of numbers zero alone, and the others when nothing makes lines fewer.
+            likely = (one for one in self._moves(match) if not _SMALLER.search(one))
+            yield from (self._with(place, place + 1, (one, True)) for one in likely)
 
     def _rewritten(self, place: int) -> Iterator[Sequence[Piece]]:
         """Yield pieces of which the instruction at a place is gone or simpler."""
         words, free = self._pieces[place]
         if not free or not _INSTRUCTION.fullmatch(words):
             return
-        yield from self._folded(place)
+        yield from self._without(place)
         if (jump := _JUMP.fullmatch(words)) and jump["when"]:
             yield from self._guarded(place, jump)
         for simpler in self._simpler(words):
@@ -341,14 +422,9 @@ class Reducer:
             there = (_INSTRUCTION.fullmatch(other) for other, _ in self._pieces)
             earlier = _before(guard, (one["guard"] for one in there if one and one["guard"]))
             yield from (other + words.removeprefix(guard) for other in earlier)
+        yield from self._moves(match)
         stem = opcode.partition(".")[0]
         target, _, sources = rest.partition(",")
-        if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
-            bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
-            if bits is not None and stem != "cvta":
-                move = opcode if stem == "mov" else f"mov.b{bits[0]}"
-                for value in self._values(stem, sources.strip(), int(bits[0])):
-                    yield f"{guard}{move} {target}, {value};"
         if not sources or (stem == "mov" and _REGISTER.fullmatch(target)):
             return
         for found in _BASE.finditer(rest if ".param" not in opcode else ""):
@@ -370,6 +446,18 @@ class Reducer:
         for found in _NUMBER.finditer(sources):
             for less in _less(_number(found[0]) or 0):
                 yield f"{guard}{opcode} {front}{_replaced(sources, found, str(less))};"
+
+    def _moves(self, instruction: re.Match[str]) -> Iterator[str]:
+        """Yield what moves something into what an instruction writes."""
+        guard, opcode = instruction["guard"] or "", instruction["opcode"]
+        stem = opcode.partition(".")[0]
+        target, _, sources = (instruction["rest"] or "").partition(",")
+        if stem not in ("st", "red", "bra", "bar", "setp") and _REGISTER.fullmatch(target):
+            bits = _BITS.search(opcode if stem == "mov" else self._type_of(target))
+            if bits is not None and stem != "cvta":
+                move = opcode if stem == "mov" else f"mov.b{bits[0]}"
+                for value in self._values(stem, sources.strip(), int(bits[0])):
+                    yield f"{guard}{move} {target}, {value};"
 
     def _values(self, stem: str, sources: str, bits: int) -> Iterator[str]:
         """Yield what may stand in place of what an instruction computes, the simplest first."""

@@ -11,7 +11,15 @@ import pytest
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.verdicts import Subject, attempt, smallest_kernel
-from fuzz.reducer import Reducer, reads_unwritten
+from fuzz.reducer import (
+    Reducer,
+    _backward,
+    _folded,
+    _forwarded,
+    _unread,
+    pieces_of,
+    reads_unwritten,
+)
 from oracle.isa.targets import Module
 from oracle.program.lane_code import Assign, LaneCode
 from runners.emission import emit, emit_single
@@ -96,7 +104,7 @@ def test_moves_go_but_for_the_one_without_which_nothing_shows() -> None:
     )
     loads = "".join(f"ld.global.b32 %x{at}, [%rd{at}];\n" for at in range(8))
     reducer = Reducer(lambda ptx: "mov.b32 %a5, %x5;" in ptx, loads + moves, end=math.inf)
-    reducer._forward()
+    reducer._by_halves(_forwarded)
     assert [words for words in reducer.text.splitlines() if "mov" in words] == ["mov.b32 %a5, %x5;"]
     assert reducer.text.count("st.global") == 8
 
@@ -113,9 +121,49 @@ def test_what_equal_lines_compute_is_computed_once(between: str, lines: int) -> 
         "st.global.v2.b32 [%rd0], {%b0, %b1};\n"
     )
     reducer = Reducer(lambda ptx: True, text, end=math.inf)
-    reducer._forward()
+    reducer._by_halves(_forwarded)
     assert reducer.text.count("add.u32") == reducer.text.count("mul.lo") == lines
     assert ("{%b0, %b0}" in reducer.text) == (lines == 1)
+
+
+def test_what_is_moved_into_a_register_of_a_loop_is_computed_there() -> None:
+    text = (
+        "mov.b32 %y0, 0;\nLOOP:\nadd.u32 %r0, %y0, %x0;\nadd.u32 %r1, %x0, 1;\n"
+        "mov.b32 %y0, %r0;\nmov.b32 %x0, %r1;\n@%p0 bra LOOP;\nst.global.b32 [%rd0], %y0;\n"
+    )
+    whole = pieces_of(text)
+    made = _backward(whole, range(len(whole)))
+    assert ("add.u32 %y0, %y0, %x0;", True) in made
+    # The other register is written in one place, and `_forwarded` is for such.
+    assert [words for words, _ in made if "mov" in words] == [
+        "mov.b32 %y0, 0;",
+        "mov.b32 %x0, %r1;",
+    ]
+
+
+def test_what_nothing_reads_goes_with_all_that_was_computed_for_it() -> None:
+    text = (
+        "ld.global.b32 %x0, [%rd0];\nLOOP:\nadd.u32 %x1, %x0, 1;\nadd.u32 %x2, %x1, %x2;\n"
+        "setp.eq.u32 %p0, %x0, 0;\n@%p0 bra LOOP;\nbar.sync 0;\n"
+    )
+    left = [words for words, _ in _unread(pieces_of(text), range(7)) if words]
+    assert left == [words for words in text.splitlines() if not words.startswith("add")]
+    assert len(_unread(pieces_of(text), [0])) == 7, "it is read"
+
+
+def test_of_several_sums_and_moves_those_go_that_are_named_where_they_can_stand() -> None:
+    text = (
+        "add.s64 %rd1, %rd0, 16;\nadd.s64 %rd2, %rd0, 32;\nmov.b32 %x0, 7;\n"
+        "ld.global.b32 %x1, [%rd1];\nadd.s64 %rd3, %rd2, %rd1;\nst.global.b32 [%rd2], %x0;\n"
+        "add.s64 %rd4, %rd0, 8;\nst.global.b32 [%rd4], %x1;\n"
+    )
+    whole = pieces_of(text)
+    left = [words for words, _ in _folded(whole, range(len(whole))) if words]
+    assert left == [
+        *text.splitlines()[:2], *text.splitlines()[3:5],
+        "st.global.b32 [%rd2], 7;", "st.global.b32 [%rd0+8], %x1;",
+    ]  # fmt: skip
+    assert "st.global.b32 [%rd0+32], %x0;" in (words for words, _ in _folded(whole, [1]))
 
 
 def test_without_time_it_is_the_kernel_of_the_program() -> None:
