@@ -167,7 +167,6 @@ def float_probes(types: str, depth: int) -> Dots:
     _overflows(sheet)
     _zero_signs(sheet)
     _low_bits(sheet, rng)
-    _random(sheet, rng)
     return sheet.dots()
 
 
@@ -476,24 +475,6 @@ def _low_bits(sheet: Sheet, rng: np.random.Generator) -> None:
     sheet.patterns("low bits", a, b, np.zeros(count, np.uint32))
 
 
-def _random(sheet: Sheet, rng: np.random.Generator) -> None:
-    """Add numbers of all kinds: what no other family thought of."""
-    count, k = 150, sheet.depth
-    scale = 2.0 ** rng.integers(-6, 5, (count, k))
-    a, b = (rng.standard_normal((count, k)) * scale for _ in "ab")
-    sheet.values("random numbers", a, b, rng.standard_normal(count))
-    fmt, addend = sheet.multiplicand, sheet.addend
-    x, y, z = (
-        rng.integers(0, 1 << one.bits, shape, dtype=np.uint64).astype(one.raw)
-        for one, shape in ((fmt, (count, k)), (fmt, (count, k)), (addend, (count,)))
-    )
-    sheet.patterns("random bits", x, y, z)
-    a, b = (rng.standard_normal((count, k)) for _ in "ab")
-    a[:, k // 2 :], b[:, k // 2 :] = -a[:, : k // 2], b[:, : k // 2]
-    a[:, 0] *= 2.0**-9
-    sheet.values("random numbers", a, b, rng.standard_normal(count) * 2.0**-12)
-
-
 def double_probes(depth: int) -> Dots:
     """Return the probes of the f64 unit; `depth` is K of the form."""
     sheet, rng, count = (
@@ -540,6 +521,4 @@ def double_probes(depth: int) -> Dots:
     for x, c1 in product((0.0, -0.0), repeat=2):
         sheet.values("sign of zero", np.full(depth, x), ones, c1)
     sheet.values("sign of zero", np.resize([1.0, -1.0], depth), ones, 0.0)
-    bits = [rng.integers(0, 1 << 64, one, dtype=np.uint64) for one in (shape, shape, count)]
-    sheet.patterns("random bits", bits[0], bits[1], bits[2])
     return sheet.dots()

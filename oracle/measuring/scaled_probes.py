@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa.forms import SCALES_OF_ONE
-from oracle.measuring.probes import FAR, SIGNS, Array, Dots, Floats, Sheet, encode, far_addends
+from oracle.measuring.probes import FAR, SIGNS, Dots, Sheet, far_addends
 
 _SEED = 0x7363_616C  # of random parts
 _SPECIAL = {"ue8m0": (0x00, 0x01, 0xFE, 0xFF), "ue4m3": (0x00, 0x01, 0x07, 0x08, 0x7E, 0x7F)}
@@ -24,7 +24,6 @@ def scaled_probes(types: str, depth: int, scales: int, scale_type: str) -> Dots:
     _scales(sheet, rng)
     _zeros(sheet)
     _special(sheet)
-    _random(sheet, rng)
     return sheet.dots()
 
 
@@ -88,22 +87,3 @@ def _special(sheet: Sheet) -> None:
             both = [sheet.row({0: value}, 1.0), ones]
             for c in (1.0, -np.inf, np.nan):
                 sheet.values("NaN", both[is_b], both[1 - is_b], c)
-
-
-def _random(sheet: Sheet, rng: np.random.Generator) -> None:
-    """Add elements of any bits, with scales near 1 and with any."""
-    count = 400
-    one, shape = SCALES_OF_ONE[sheet.scale_type], (count, sheet.scales)
-    near = [rng.integers(one - 9, one + 10, shape).astype(np.uint8) for _ in "ab"]
-    every = [rng.integers(0, 256, shape).astype(np.uint8) for _ in "ab"]
-    a, b = (_finite(sheet, rng, operand, count) for operand in "ab")
-    c = rng.standard_normal(count) * 2.0 ** rng.integers(-20, 20, count)
-    sheet.patterns("random numbers", a, b, sheet.addends(c), (near[0], near[1]))
-    words = rng.integers(0, 1 << 32, count, dtype=np.uint64).astype(np.uint32)
-    sheet.patterns("random bits", a, b, words, (every[0], every[1]))
-
-
-def _finite(sheet: Sheet, rng: np.random.Generator, operand: str, count: int) -> Array:
-    fmt = sheet.a if operand == "a" else sheet.b
-    values: Floats = rng.standard_normal((count, sheet.depth)) * 2.0 ** rng.integers(-3, 3)
-    return encode(values, fmt)
