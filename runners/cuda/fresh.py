@@ -73,8 +73,8 @@ class DeviceCode:
 class DeviceReference:
     """The interpreter in the present context of PyCUDA.
 
-    Raises LoadError if the driver refuses it, InfrastructureError if what the driver made of it is
-    wrong on a fixed set; its methods pycuda.driver.Error if there is no room, or the device lost.
+    Raises LoadError if the driver refuses it, InfrastructureError if what it made of it does not
+    compare; its methods pycuda.driver.Error if there is no room, or the device lost.
     """
 
     def __init__(self, driver: Any, modules: Modules) -> None:

@@ -35,8 +35,8 @@ from runners.screening import References, Screening, screening_kernel
 
 _EXAMINE_SECONDS = 20.0
 _REFERENCE_SECONDS = 60.0
-"""What a child's first comparison may take longer: the reference is compiled and tried, for 2 s on
-a core (2026-11-23), while other children do the same."""
+"""What a child's first comparison may take longer: the driver compiles the reference, for 6 to 12 s
+while others work (H200, 2026-11-28)."""
 _WARPS = 64
 """Most warps of a multiprocessor on any target (CUDA C++ Programming Guide, Technical
 Specifications). Blocks that find no room start when others have ended, and end at once."""

@@ -135,6 +135,16 @@ def test_every_kind_of_product(reference):
         assert assert_agrees(reference, product_program(form), model_for(target), len(CLASSES))
 
 
+def test_scales_of_any_bits(reference):
+    forms = {form.texts["stype"]: form for form in products("sm_120a") if form.is_scaled}
+    assert forms.keys() == {"ue8m0", "ue4m3"}
+    for program in map(product_program, forms.values()):
+        images = np.random.default_rng(28).integers(0, 256, (64, program.image_bytes), np.uint8)
+        expected = execute(program, images, target="sm_120a").images
+        actual = reference.execute(encode(program, model_for("sm_120a")), images)
+        assert np.array_equal(actual, expected)
+
+
 def test_any_metadata_and_selector(reference):
     dice, kinds = np.random.default_rng(28), {}
     for form in products("sm_90"):

@@ -14,12 +14,11 @@ from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.reference.encoding import encode
-from runners.reference.self_check import _programs
 from runners.reference.shipped import SOURCE
 from strategies.contents import Recipe, expand
 from strategies.contents.device import device_contents
 from strategies.draws import draw
-from strategies.features import Focus
+from strategies.features import Focus, Has
 from strategies.programs import programs
 
 MODEL = model_for("sm_90")
@@ -66,15 +65,11 @@ def test_products_by_a_warp(warp):
         assert_same(warp, product_program(form))
 
 
-def test_code_of_lanes_by_a_warp(warp):
-    name, _, program = next(_programs())
-    assert name == "code of lanes"
-    assert_same(warp, program)
-
-
+@pytest.mark.parametrize("features", [(), (Has.LANES_ALONE,)])
 @pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.slow)])
-def test_drawn_programs_by_a_warp(warp, count):
-    strategy = programs(Focus(), module=Module.named("sm_90", "8.7"), forms=FORMS)
+def test_drawn_programs_by_a_warp(warp, count, features):
+    focus = Focus(features=frozenset(features))
+    strategy = programs(focus, module=Module.named("sm_90", "8.7"), forms=FORMS)
     for program in draw(strategy, count, 5):
         assert_same(warp, program)
 
