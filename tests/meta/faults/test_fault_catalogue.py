@@ -46,7 +46,7 @@ def test_the_catalogue_holds_at_least_sixty_faults_of_both_places_under_differen
 @pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1"])
 @pytest.mark.parametrize("place", list(FaultPlace))
 def test_every_multiplicand_type_has_faults_of_both_places(kind: str, place: FaultPlace) -> None:
-    (text,) = [multiplication(each).ptx for each in VARIANTS if each.kind == kind][:1]
+    (text,) = [multiplication(each).ptx for each in VARIANTS if each.a_type.name == kind][:1]
     touching = [fault for fault in CATALOGUE if fault.place is place and fault.applies(text)]
     assert len(touching) >= 5
 

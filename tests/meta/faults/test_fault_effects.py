@@ -12,16 +12,15 @@ from lane_programs import moves, plain
 from numpy.typing import NDArray
 from simulated_contents import FORMATS, flavours, images_of
 from simulated_kernels import (
-    BITS,
     VARIANTS,
     Multiplication,
-    Variant,
     kernel,
     ldmatrix,
     multiplication,
     transfer,
 )
 
+from oracle.isa import forms
 from oracle.isa.forms import Form
 from oracle.isa.lookup import (
     INSTRUCTIONS,
@@ -58,9 +57,9 @@ ROOM_FOR_MOVED_MATRICES = 4096
 
 def representatives() -> Iterator[Multiplication]:
     """One multiplication for each combination of types and modifiers; the rest varies along."""
-    groups: dict[tuple[str | bool, ...], list[Variant]] = {}
+    groups: dict[tuple[str | bool, ...], list[Form]] = {}
     for each in VARIANTS:
-        key = (each.kind, each.c, each.d, each.rounding, each.op, each.satfinite)
+        key = (each.types, each.rounding, each.op, each.satfinite)
         groups.setdefault(key, []).append(each)
     for index, group in enumerate(groups.values()):
         # Of layouts and shapes, another combination for each combination of types.
@@ -70,7 +69,7 @@ def representatives() -> Iterator[Multiplication]:
         )
 
 
-MULTIPLICATIONS = {each.variant.opcode: each for each in representatives()}
+MULTIPLICATIONS = {each.form.opcode: each for each in representatives()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,14 +93,14 @@ class Case:
             yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, count)
             return
         if self.multiplication is not None:
-            for flavour in flavours(self.multiplication.variant):
+            for flavour in flavours(self.multiplication.form):
                 yield images_of(self.multiplication, flavour)
         else:
             rng = np.random.default_rng(7)
             images = rng.integers(0, 256, (24, self.image_bytes)).astype(np.uint8)
             if self.nan_of:
                 exponent, fraction, _ = FORMATS[self.nan_of]
-                words = images.view(f"u{BITS[self.nan_of] // 8}")
+                words = images.view(forms.FORMATS[self.nan_of].raw)
                 words[:, ::4] |= words.dtype.type(((1 << exponent) - 1) << fraction)
             yield images
 
@@ -230,10 +229,8 @@ def others() -> Iterator[Case]:
         )
     yield Case(name="branch and loop", ptx=CONTROL, image_bytes=64)
     yield Case(name="code of lanes", ptx=LANE_CODE, image_bytes=256)
-    for kind, running in (("f16", "f32"), ("s8", "s32")):
-        chosen = next(
-            one for one in VARIANTS if (one.kind, one.d, one.c) == (kind, running, running)
-        )
+    for types in ("f32.f16.f16.f32", "s32.s8.s8.s32"):
+        chosen = next(one for one in VARIANTS if one.types == types)
         each = multiplication(chosen, target="sm_90", slack=ROOM_FOR_MOVED_MATRICES)
         ptx = re.sub(r"%d(\d)", lambda match: f"%c{7 - int(match[1])}", each.ptx)
         yield Case(name=f"{chosen.opcode}, c reversed", ptx=ptx, multiplication=each)
@@ -309,8 +306,8 @@ def sparse_products() -> Iterator[Case]:
     """Forms of mma.sp with the last selector, every other one of ordered metadata."""
     plain = INSTRUCTIONS["mma.sp"].forms
     ordered = [one for one in INSTRUCTIONS["mma.sp::ordered_metadata"].forms if not one.kind]
-    for index, forms in enumerate(zip(plain, ordered, strict=True)):
-        form = forms[index % 2]
+    for index, pair in enumerate(zip(plain, ordered, strict=True)):
+        form = pair[index % 2]
         program = single_program(product_of(form).changed(selector=selectors_of(form)[-1]))
         ptx = emit(program, module=Module.named("sm_90", "8.7")).ptx
         yield Case(name=form.opcode, ptx=ptx, lanes=program)
@@ -392,7 +389,7 @@ def test_a_fault_is_seen_in_every_form_that_it_applies_to(fault: Fault) -> None:
 
 
 def test_a_fault_of_one_multiprocessor_leaves_the_others_alone() -> None:
-    case = multiplication(next(each for each in VARIANTS if each.kind == "s8"))
+    case = multiplication(next(each for each in VARIANTS if each.a_type.name == "s8"))
     images = images_of(case, "bits", count=800)
     clean, _ = SimulatedDevice("sm_90").load(case.ptx).launch("kernel", images)
     broken = SimulatedDevice("sm_90", faults=[by_name("stuck-bit-on-one-sm")])
@@ -423,7 +420,7 @@ def test_silent_corruption_has_the_published_distribution() -> None:
 
 @pytest.mark.parametrize(("name", "sm"), [("transient-on-one-sm", 57), ("transient-under-load", 7)])
 def test_a_fault_of_one_multiprocessor_that_is_rare_is_seen_there_alone(name: str, sm: int) -> None:
-    small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
+    small = multiplication(next(each for each in VARIANTS if each.a_type.name == "s4"))
     # Eight warps of every multiprocessor, time and again.
     images = np.repeat(images_of(small, "bits"), 150, axis=0)
     clean, _ = SimulatedDevice("sm_90").load(small.ptx).launch("kernel", images)
@@ -439,7 +436,7 @@ def test_a_fault_of_one_multiprocessor_that_is_rare_is_seen_there_alone(name: st
 
 @pytest.mark.slow
 def test_a_rare_transient_is_seen_and_differs_from_launch_to_launch() -> None:
-    small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
+    small = multiplication(next(each for each in VARIANTS if each.a_type.name == "s4"))
     images = np.repeat(images_of(small, "bits"), 2000, axis=0)
     clean, _ = SimulatedDevice("sm_90").load(small.ptx).launch("kernel", images)
     module = SimulatedDevice("sm_90", faults=[by_name("transient-rare")]).load(small.ptx)

@@ -2,13 +2,15 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from simulated_kernels import BITS, Multiplication, Variant
+from simulated_kernels import Multiplication
+
+from oracle.isa import forms
+from oracle.isa.forms import Form
 
 FORMATS = {"f16": (5, 10, 0), "bf16": (8, 7, 0), "tf32": (8, 10, 13), "f32": (8, 23, 0)}
 FORMATS["f64"] = (11, 52, 0)
 """Exponent bits, fraction bits, unused bits."""
 
-DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 Elements = NDArray[np.unsignedinteger]
 
 
@@ -39,13 +41,9 @@ def number(kind: str, words: Elements) -> NDArray[np.float64]:
 
 def random_words(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Elements:
     """Return elements with uniformly random bits, NaN and infinities included."""
-    bits = BITS[kind]
-    dtype = DTYPES[max(8, bits)]
-    return (
-        rng.integers(0, 1 << bits, shape, dtype=np.uint64, endpoint=False).astype(dtype)
-        if (bits < 64)
-        else rng.integers(0, 2**64, shape, dtype=np.uint64)
-    )
+    bits = forms.FORMATS[kind].bits
+    words = rng.integers(0, 1 << bits, shape, dtype=np.uint64)
+    return words.astype(f"u{max(8, bits) // 8}")
 
 
 def _placed(rng: np.random.Generator, kind: str, words: Elements, share: float) -> Elements:
@@ -59,13 +57,12 @@ def _placed(rng: np.random.Generator, kind: str, words: Elements, share: float) 
     return np.where(rng.random(words.shape) < share, chosen, words)
 
 
-def _floats(
-    rng: np.random.Generator, variant: Variant, flavour: str, count: int
-) -> dict[str, Elements]:
-    shapes = {role: (count, *variant.size(role)) for role in "abc"}
-    kinds = {role: variant.type_of(role) for role in "abc"}
+def _floats(rng: np.random.Generator, form: Form, flavour: str, count: int) -> dict[str, Elements]:
+    shapes = _shapes(form, count)
+    kinds = {role: form.type(role).name for role in "abc"}
+    kind = kinds["a"]
     values = {role: rng.standard_normal(shape) for role, shape in shapes.items()}
-    exponent = FORMATS[variant.kind][0]
+    exponent = FORMATS[kind][0]
     bottom = 2.0 ** (2 - (1 << (exponent - 1)))
     match flavour:
         case "bits":
@@ -82,9 +79,7 @@ def _floats(
         case "integers":
             for role in "ab":
                 values[role] = rng.integers(-63, 64, shapes[role]).astype(float)
-            values["c"] = rng.integers(0, 64, shapes["c"]) + 2.0 ** (
-                53 if variant.kind == "f64" else 11
-            )
+            values["c"] = rng.integers(0, 64, shapes["c"]) + 2.0 ** (53 if kind == "f64" else 11)
         case "subnormal a" | "subnormal b":
             role = flavour[-1]
             values[role] *= bottom / 4
@@ -92,22 +87,22 @@ def _floats(
         case "tiny":
             # The product is near the least numbers of an f32 sum.
             for role in "ab":
-                values[role] *= 1e-22 if variant.kind != "f16" else 1e-5
+                values[role] *= 1e-22 if kind != "f16" else 1e-5
             values["c"] *= 0
         case "subnormal c":
             values["a"] *= 0
-            if variant.kind == "f64" or kinds["c"] == "f32":
-                c_bottom = 2.0 ** (-1022 if variant.kind == "f64" else -126)
+            if kind == "f64" or kinds["c"] == "f32":
+                c_bottom = 2.0 ** (-1022 if kind == "f64" else -126)
             else:
                 c_bottom = 2.0**-14
             values["c"] *= c_bottom / 4
         case "subnormal d":
             values["a"] *= 2.0**-10
-            values["b"] *= {"f16": 2.0**-14, "f64": 2.0**-1014}.get(variant.kind, 2.0**-117)
+            values["b"] *= {"f16": 2.0**-14, "f64": 2.0**-1014}.get(kind, 2.0**-117)
             values["c"] *= 0
         case "huge":
             for role in "abc":
-                values[role] *= {"f16": 2.0**7, "f64": 2.0**508}.get(variant.kind, 2.0**62)
+                values[role] *= {"f16": 2.0**7, "f64": 2.0**508}.get(kind, 2.0**62)
             values["c"] *= 2.0**6
         case "wide pairs":
             # Products beyond f32 that cancel.
@@ -172,33 +167,37 @@ _KEPT = 100
 _MADE: dict[tuple[object, ...], dict[str, Elements]] = {}
 
 
-def flavours(variant: Variant) -> tuple[str, ...]:
-    return FLOAT_FLAVOURS if variant.kind in FORMATS else INTEGER_FLAVOURS
+def _shapes(form: Form, count: int) -> dict[str, tuple[int, int, int]]:
+    matrices = {role: form.matrix(role) for role in "abc"}
+    return {role: (count, matrix.rows, matrix.columns) for role, matrix in matrices.items()}
 
 
-def elements(variant: Variant, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
+def flavours(form: Form) -> tuple[str, ...]:
+    return FLOAT_FLAVOURS if form.a_type.is_float else INTEGER_FLAVOURS
+
+
+def elements(form: Form, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
     """Return (count, rows, columns) raw elements of a, b and c, to be read only.
 
-    Variants that differ in layouts alone have the same, which are made once.
+    Forms that differ in layouts alone have the same, which are made once.
     """
-    key = (seed, flavour, count, variant.kind)
-    key += tuple((variant.type_of(role), *variant.size(role)) for role in "abc")
+    key = (seed, flavour, count, form.types, form.shape)
     if key not in _MADE:
         if len(_MADE) == _KEPT:
             del _MADE[next(iter(_MADE))]
-        _MADE[key] = _elements(variant, flavour, count=count, seed=seed)
+        _MADE[key] = _elements(form, flavour, count=count, seed=seed)
         for words in _MADE[key].values():
             words.flags.writeable = False
     return _MADE[key]
 
 
-def _elements(variant: Variant, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
+def _elements(form: Form, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
     rng = np.random.default_rng([seed, *flavour.encode()])
-    if variant.kind in FORMATS:
-        return _floats(rng, variant, flavour, count)
+    if form.a_type.is_float:
+        return _floats(rng, form, flavour, count)
     words = {
-        role: random_words(rng, variant.type_of(role), (count, *variant.size(role)))
-        for role in "abc"
+        role: random_words(rng, form.type(role).name, shape)
+        for role, shape in _shapes(form, count).items()
     }
     near = rng.integers(0, 1 << 12, words["c"].shape).astype(np.uint32)
     if flavour == "high":
@@ -215,9 +214,9 @@ def images_of(
     multiplication: Multiplication, flavour: str, *, count: int = 24, seed: int = 0
 ) -> NDArray[np.uint8]:
     """Return images with the elements of a flavour; the gaps hold random bytes."""
-    words = elements(multiplication.variant, flavour, count=count, seed=seed)
+    words = elements(multiplication.form, flavour, count=count, seed=seed)
     rng = np.random.default_rng([seed, 99])
     images = rng.integers(0, 256, (count, multiplication.image_bytes)).astype(np.uint8)
     for role in "abc":
-        multiplication.tiles[role].put(images, words[role])
+        multiplication.matrices[role].put(images, words[role])
     return images

@@ -1,115 +1,23 @@
-"""PTX written by hand for the simulated device's tests, and the variants that it is written for.
+"""PTX written by hand for the simulated device's tests."""
 
-The tables are copied from PTX ISA 9.7.14.4.1 and .5, apart from the device's own.
-"""
-
+import json
 from dataclasses import dataclass
-from itertools import product
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-SHAPES = {
-    "m16n16k16": (16, 16, 16),
-    "m8n32k16": (8, 32, 16),
-    "m32n8k16": (32, 8, 16),
-    "m16n16k8": (16, 16, 8),
-    "m8n8k4": (8, 8, 4),
-    "m8n8k32": (8, 8, 32),
-    "m8n8k128": (8, 8, 128),
-}
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4}
-BITS |= {"u4": 4, "b1": 1, "s32": 32}
-WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
+from oracle.isa.forms import Form
+from oracle.isa.lookup import LOAD_FORMS, MMA_FORMS
+from oracle.layouts import Tile, read, write
 
-# Registers of A, B and C or D fragments by element type and shape.
-FRAGMENTS = {
-    **{("f16", shape): (8, 8) for shape in WIDE},
-    **dict(zip([("bf16", shape) for shape in WIDE], [(4, 4), (2, 8), (8, 2)], strict=True)),
-    **dict(zip([("s8", shape) for shape in WIDE], [(2, 2), (1, 4), (4, 1)], strict=True)),
-    **dict(zip([("u8", shape) for shape in WIDE], [(2, 2), (1, 4), (4, 1)], strict=True)),
-    ("tf32", "m16n16k8"): (4, 4),
-    **dict.fromkeys([("f64", "m8n8k4"), ("s4", "m8n8k32"), ("u4", "m8n8k32")], (1, 1)),
-    ("b1", "m8n8k128"): (1, 1),
-}
-ACCUMULATORS = {"f16": 4, "f32": 8, "s32": 8, "f64": 2}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variant:
-    """One documented wmma.mma."""
-
-    shape: str
-    a: str
-    b: str
-    kind: str
-    d: str
-    c: str
-    rounding: str = ""
-    satfinite: bool = False
-    op: str = ""
-
-    @property
-    def opcode(self) -> str:
-        op = f".{self.op}.popc" if self.op else ""
-        rounding = f".{self.rounding}" if self.rounding else ""
-        types = (
-            f"{self.d}.{self.c}"
-            if self.kind == "f16"
-            else (f"{self.d}.{self.kind}.{self.kind}.{self.c}")
-        )
-        saturation = ".satfinite" if self.satfinite else ""
-        where = f"{self.a}.{self.b}.{self.shape}"
-        return f"wmma.mma{op}.sync.aligned.{where}{rounding}.{types}{saturation}"
-
-    @property
-    def target(self) -> str:
-        if self.kind in ("bf16", "tf32", "f64") or self.op == "and":
-            return "sm_80"
-        return {"f16": "sm_70", "s8": "sm_72", "u8": "sm_72"}.get(self.kind, "sm_75")
-
-    def type_of(self, role: str) -> str:
-        return {"a": self.kind, "b": self.kind, "c": self.c, "d": self.d}[role]
-
-    def size(self, role: str) -> tuple[int, int]:
-        m, n, k = SHAPES[self.shape]
-        return {"a": (m, k), "b": (k, n)}.get(role, (m, n))
-
-    def registers(self, role: str) -> int:
-        if role in "ab":
-            return FRAGMENTS[self.kind, self.shape]["ab".index(role)]
-        return 2 if self.shape in ("m8n8k32", "m8n8k128") else ACCUMULATORS[self.type_of(role)]
-
-
-def _variants() -> list[Variant]:
-    orders = [{"a": a, "b": b} for a, b in product(("row", "col"), repeat=2)]
-    s32, narrow = {"d": "s32", "c": "s32"}, {"a": "row", "b": "col", "d": "s32", "c": "s32"}
-    halves, rounded, both = ("f16", "f32"), ("", "rn", "rz", "rm", "rp"), (False, True)
-    f32 = {"d": "f32", "c": "f32"}
-    return [
-        *(Variant(shape=shape, kind="f16", d=d, c=c, **order)
-          for shape, order, d, c in product(WIDE, orders, halves, halves)),
-        *(Variant(shape=shape, kind=kind, satfinite=satfinite, **s32, **order)
-          for shape, order, kind, satfinite in product(WIDE, orders, ("s8", "u8"), both)),
-        *(Variant(shape=shape, kind="bf16", **f32, **order)
-          for shape, order in product(WIDE, orders)),
-        *(Variant(shape="m16n16k8", kind="tf32", **f32, **order) for order in orders),
-        *(Variant(shape="m8n8k4", kind="f64", d="f64", c="f64", rounding=rounding, **order)
-          for order, rounding in product(orders, rounded)),
-        *(Variant(shape="m8n8k32", kind=kind, satfinite=satfinite, **narrow)
-          for kind, satfinite in product(("s4", "u4"), both)),
-        *(Variant(shape="m8n8k128", kind="b1", op=op, **narrow) for op in ("xor", "and")),
-    ]  # fmt: skip
-
-
-VARIANTS = _variants()
+RECORDED = json.loads(Path(__file__).with_name("data").joinpath("h200_digests.json").read_text())
+"""What an H200 gave: test_simulated_recordings.py."""
+_FORMS = {form.opcode: form for form in MMA_FORMS}
+VARIANTS = [_FORMS[opcode] for opcode in RECORDED if opcode.startswith("wmma.mma")]
+"""Documented wmma.mma, in the order in which they were recorded."""
 assert len(VARIANTS) == 138
-
-
-def variant(text: str) -> Variant:
-    """Return the variant whose opcode has all the words of a text."""
-    (found,) = [each for each in VARIANTS if set(text.split()) <= set(each.opcode.split("."))][:1]
-    return found
 
 
 PROLOGUE = """
@@ -167,78 +75,29 @@ def kernel(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """Where one matrix lies in the image."""
+class Placed(NamedTuple):
+    """A matrix in the image."""
 
     offset: int
-    """Bytes."""
-    order: str
-    stride: int
-    """Elements."""
-    bits: int
-    rows: int
-    columns: int
+    tile: Tile
 
-    @property
-    def bytes(self) -> int:
-        count = self.rows if self.order == "row" else self.columns
-        return count * self.stride * self.bits // 8
-
-    def index(self) -> NDArray[np.int64]:
-        """Bit offset in the image of each element, (rows, columns)."""
-        i, j = np.meshgrid(np.arange(self.rows), np.arange(self.columns), indexing="ij")
-        major, minor = (i, j) if self.order == "row" else (j, i)
-        return 8 * self.offset + (major * self.stride + minor) * self.bits
-
-    def put(self, images: NDArray[np.uint8], elements: NDArray[np.unsignedinteger]) -> None:
+    def put(self, images: NDArray[np.uint8], elements: NDArray[np.generic]) -> None:
         """Write (count, rows, columns) raw elements into (count, bytes) images."""
-        self._move(images, elements, write=True)
+        write(images, self.offset, self.tile, elements)
 
-    def get(self, images: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """Read (count, rows, columns) raw elements from (count, bytes) images."""
-        elements = np.zeros((len(images), self.rows, self.columns), np.uint64)
-        self._move(images, elements, write=False)
-        return elements
-
-    def _move(self, images, elements, *, write: bool) -> None:
-        bits = self.index()
-        if self.bits < 8:
-            per_byte = 8 // self.bits
-            for part in range(per_byte):
-                chosen = bits % 8 == part * self.bits
-                at = bits[chosen] // 8
-                shift = np.uint8(part * self.bits)
-                mask = np.uint8((1 << self.bits) - 1)
-                if write:
-                    value = elements[:, chosen].astype(np.uint8) & mask
-                    images[:, at] = images[:, at] & ~(mask << shift) | (value << shift)
-                else:
-                    elements[:, chosen] = (images[:, at] >> shift) & mask
-            return
-        for byte in range(self.bits // 8):
-            at = bits // 8 + byte
-            if write:
-                images[:, at] = (elements >> elements.dtype.type(8 * byte)).astype(np.uint8)
-            else:
-                elements |= images[:, at].astype(np.uint64) << np.uint64(8 * byte)
+    def get(self, images: NDArray[np.uint8]) -> NDArray[np.generic]:
+        """Read (count, rows, columns) elements, as `oracle.mma` has them."""
+        return read(images, self.offset, self.tile)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Multiplication:
     """A kernel of load a, b, c, mma, store d, and where its matrices lie."""
 
-    variant: Variant
+    form: Form
     ptx: str
-    tiles: dict[str, Tile]
+    matrices: dict[str, Placed]
     image_bytes: int
-
-    def images(self, a, b, c, *, poison: int = 0xCC) -> NDArray[np.uint8]:
-        """Return images with these raw elements and a known byte elsewhere."""
-        images = np.full((len(a), self.image_bytes), poison, np.uint8)
-        for role, elements in (("a", a), ("b", b), ("c", c)):
-            self.tiles[role].put(images, elements)
-        return images
 
 
 def names(prefix: str, count: int) -> str:
@@ -246,39 +105,38 @@ def names(prefix: str, count: int) -> str:
 
 
 def multiplication(
-    variant: Variant,
+    form: Form,
     *,
     c_order: str = "row",
     d_order: str = "row",
     padding: int = 0,
     space: str = "global",
     stride_register: bool = False,
-    target: str | None = None,
-    between: str = "",
+    target: str = "sm_80",
     slack: int = 0,
 ) -> Multiplication:
     """Return a kernel of one multiplication.
 
     `padding` is added to every default stride, in units of 32 bytes; `space` may also be `generic`
-    or `shared`; `between` is text between the mma and the store; `slack` bytes follow the last
-    matrix.
+    or `shared`; `slack` bytes follow the last matrix.
     """
-    tiles: dict[str, Tile] = {}
+    matrices: dict[str, Placed] = {}
     end = 64
-    for role, order in (("a", variant.a), ("b", variant.b), ("c", c_order), ("d", d_order)):
-        rows, columns = variant.size(role)
-        bits = BITS[variant.type_of(role)]
-        stride = (columns if order == "row" else rows) + padding * 256 // bits
-        tile = Tile(offset=end, order=order, stride=stride, bits=bits, rows=rows, columns=columns)
-        tiles[role] = tile
-        end = (tile.offset + tile.bytes + 64 + 31) // 32 * 32
+    orders = {"a": form.a_layout, "b": form.b_layout, "c": c_order, "d": d_order}
+    for role, order in orders.items():
+        matrix = form.matrix(role)
+        stride = matrix.default_stride(order) + padding * 256 // matrix.type.bits
+        tile = Tile(matrix=matrix, layout=order, stride=stride)
+        matrices[role] = Placed(end, tile)
+        end = (end + tile.lines * tile.pitch + 64 + 31) // 32 * 32
     end += slack
-    lines: list[str] = []
+    vectors = {role: names(role, form.matrix(role).registers) for role in "abcd"}
     registers = [
-        f"    .reg .{'f64' if BITS[variant.type_of(role)] == 64 else 'b32'} "
-        f"%{role}<{variant.registers(role)}>;"
+        f"    .reg .{'f64' if form.type(role).bits == 64 else 'b32'} "
+        f"%{role}<{form.matrix(role).registers}>;"
         for role in "abcd"
     ]
+    lines: list[str] = []
     base, suffix = "%rd2", ".global"
     if space == "generic":
         suffix = ""
@@ -287,35 +145,27 @@ def multiplication(
         registers.append(f"    .shared .align 128 .b8 arena[{4 * end}];")
         lines += [_copy(end, "IN", "%rd2", "%rd11")]
         base, suffix = "%rd11", ".shared"
-    for i, role in enumerate("abcd"):
-        if stride_register:
-            lines.append(f"    mov.u32 %r{20 + i}, {tiles[role].stride};")
+    strides = {role: str(tile.stride) for role, (_, tile) in matrices.items()}
+    if stride_register:
+        for i, role in enumerate("abcd"):
+            lines.append(f"    mov.u32 %r{20 + i}, {strides[role]};")
+            strides[role] = f"%r{20 + i}"
     for role in "abc":
-        tile = tiles[role]
-        stride = f"%r{20 + 'abcd'.index(role)}" if stride_register else str(tile.stride)
         lines.append(
-            f"    wmma.load.{role}.sync.aligned.{tile.order}.{variant.shape}{suffix}"
-            f".{variant.type_of(role)} {names(role, variant.registers(role))}, "
-            f"[{base}+{tile.offset}], {stride};"
+            f"    wmma.load.{role}.sync.aligned.{orders[role]}.{form.shape.name}{suffix}"
+            f".{form.type(role).name} {vectors[role]}, "
+            f"[{base}+{matrices[role].offset}], {strides[role]};"
         )
-    fragments = ", ".join(names(role, variant.registers(role)) for role in "dabc")
-    lines.append(f"    {variant.opcode} {fragments};")
-    lines.append(between)
-    tile = tiles["d"]
-    stride = "%r23" if stride_register else str(tile.stride)
+    lines.append(f"    {form.opcode} {', '.join(vectors[role] for role in 'dabc')};")
     lines.append(
-        f"    wmma.store.d.sync.aligned.{tile.order}.{variant.shape}{suffix}.{variant.d} "
-        f"[{base}+{tile.offset}], {names('d', variant.registers('d'))}, {stride};"
+        f"    wmma.store.d.sync.aligned.{d_order}.{form.shape.name}{suffix}.{form.d_type.name} "
+        f"[{base}+{matrices['d'].offset}], {vectors['d']}, {strides['d']};"
     )
     if space == "shared":
         lines.append(_copy(end, "OUT", "%rd11", "%rd2"))
-    ptx = kernel(
-        "\n".join(lines),
-        image_bytes=end,
-        registers="\n".join(registers),
-        target=target or variant.target,
-    )
-    return Multiplication(variant=variant, ptx=ptx, tiles=tiles, image_bytes=end)
+    text, declared = "\n".join(lines), "\n".join(registers)
+    ptx = kernel(text, image_bytes=end, registers=declared, target=target)
+    return Multiplication(form=form, ptx=ptx, matrices=matrices, image_bytes=end)
 
 
 def _copy(size: int, label: str, origin: str, target: str) -> str:
@@ -403,13 +253,12 @@ def ldmatrix(
 
 def transfer(kind: str, shape: str, order: str = "row") -> str:
     """Return a kernel that loads a C matrix at 0 and stores it, unchanged, at 4096."""
-    bits = BITS[kind]
-    count = 2 if shape in ("m8n8k32", "m8n8k128") else ACCUMULATORS[kind]
-    register = "f64" if bits == 64 else "b32"
+    opcode = f"wmma.load.c.sync.aligned.{order}.{shape}.global.{kind}"
+    (matrix,) = [form.matrix() for form in LOAD_FORMS if form.opcode == opcode]
+    vector = names("c", matrix.registers)
     return kernel(
-        f"    wmma.load.c.sync.aligned.{order}.{shape}.global.{kind} {names('c', count)}, [%rd2];\n"
-        f"    wmma.store.d.sync.aligned.{order}.{shape}.global.{kind} [%rd2+4096], "
-        f"{names('c', count)};",
+        f"    {opcode} {vector}, [%rd2];\n"
+        f"    wmma.store.d.sync.aligned.{order}.{shape}.global.{kind} [%rd2+4096], {vector};",
         image_bytes=8192,
-        registers=f"    .reg .{register} %c<{count}>;",
+        registers=f"    .reg .{'f64' if kind == 'f64' else 'b32'} %c<{matrix.registers}>;",
     )

@@ -4,19 +4,13 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from simulated_kernels import FRAGMENTS
+from simulated_kernels import VARIANTS
 
 from runners.simulated.silicon import Layout, dimensions, opaque_layout
 
-KINDS = [
-    *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),
-    *(("c", "m16n16k16", kind) for kind in ("f16", "f32", "s32")),
-    ("d", "m8n32k16", "f16"),
-    ("d", "m16n16k8", "f32"),
-    ("c", "m8n8k4", "f64"),
-    ("d", "m8n8k32", "s32"),
-    ("c", "m8n8k128", "s32"),
-]
+KINDS = sorted(
+    {(role, form.shape.name, form.type(role).name) for form in VARIANTS for role in "abcd"}
+)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 99])

@@ -181,17 +181,17 @@ DOCUMENTED_TARGETS = [
 
 @pytest.mark.parametrize(("kind", "first", "before"), DOCUMENTED_TARGETS)
 def test_types_need_the_targets_of_the_page(kind: str, first: str, before: str | None) -> None:
-    variant = next(each for each in VARIANTS if each.kind == kind)
-    assert SimulatedDevice(first).load(multiplication(variant, target=first).ptx)
+    form = next(each for each in VARIANTS if each.a_type.name == kind)
+    assert SimulatedDevice(first).load(multiplication(form, target=first).ptx)
     if before is not None:
-        trap = refused(multiplication(variant, target=before).ptx).trap
+        trap = refused(multiplication(form, target=before).ptx).trap
         assert trap.kind is TrapKind.ILLEGAL
         assert first in trap.message
 
 
 def test_single_bit_and_needs_sm_80() -> None:
-    variant = next(each for each in VARIANTS if each.op == "and")
-    assert refused(multiplication(variant, target="sm_75").ptx).trap.kind is TrapKind.ILLEGAL
+    form = next(each for each in VARIANTS if each.op == "and")
+    assert refused(multiplication(form, target="sm_75").ptx).trap.kind is TrapKind.ILLEGAL
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_a_device_runs_the_targets_that_the_isa_lets_it_run(
 
 @pytest.mark.parametrize("version", ["6.0", "6.2", "6.3"])
 def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
-    variant = VARIANTS[0]
-    ptx = multiplication(variant).ptx.replace(".aligned", "").replace("8.6", version)
+    text = multiplication(VARIANTS[0], target="sm_70").ptx
+    ptx = text.replace(".aligned", "").replace("8.6", version)
     if version == "6.3":
         assert "6.3" in refused(ptx).trap.message
     else:

@@ -8,19 +8,17 @@ which the simulated device gives every one.
 """
 
 import hashlib
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from simulated_contents import FORMATS, flavours, images_of
-from simulated_kernels import BITS, VARIANTS, kernel, ldmatrix, multiplication
+from simulated_kernels import RECORDED, VARIANTS, kernel, ldmatrix, multiplication
 from test_simulated_variants import expected
 
+from oracle.isa import forms
 from runners.simulated import SimulatedDevice
 
-RECORDED = json.loads(Path(__file__).with_name("data").joinpath("h200_digests.json").read_text())
 DEVICE = SimulatedDevice("sm_90")
 COUNT = 6
 """Images of each flavour."""
@@ -54,9 +52,9 @@ def check(name: str, contents: list[NDArray[np.uint8]], results: list[NDArray[np
 
 
 def check_variant(index: int) -> None:
-    variant = VARIANTS[index]
+    form = VARIANTS[index]
     case = multiplication(
-        variant,
+        form,
         c_order=("row", "col")[index % 2],
         d_order=("row", "col")[index // 2 % 2],
         padding=index % 3,
@@ -64,22 +62,18 @@ def check_variant(index: int) -> None:
         stride_register=index % 5 < 2,
         target="sm_90",
     )
-    module, names, d = DEVICE.load(case.ptx), flavours(variant), case.tiles["d"]
+    module, names, d = DEVICE.load(case.ptx), flavours(form), case.matrices["d"]
     contents = [images_of(case, flavour, count=COUNT) for flavour in names]
     launched = [module.launch("kernel", images)[0] for images in contents]
-    oracles = [
-        expected(case, flavour, images, "sm_90")
-        for flavour, images in zip(names, contents, strict=True)
-    ]
+    oracles = [expected(case, images, "sm_90") for images in contents]
     for after in (launched, oracles):
-        results = [d.get(images).astype(f"u{d.bits // 8}") for images in after]
-        check(variant.opcode, contents, results)
+        check(form.opcode, contents, [d.get(images) for images in after])
 
 
 GROUPS: dict[tuple[str | bool, ...], list[int]] = {}
 """Variants that differ in layouts alone, which change no sum."""
 for _index, _each in enumerate(VARIANTS):
-    _what = _each.shape, _each.kind, _each.d, _each.c, _each.rounding, _each.op, _each.satfinite
+    _what = _each.shape.name, _each.types, _each.rounding, _each.op, _each.satfinite
     GROUPS.setdefault(_what, []).append(_index)
 ONE_OF_EACH = [group[number % len(group)] for number, group in enumerate(GROUPS.values())]
 
@@ -114,7 +108,7 @@ def operation_images(opcode: str) -> NDArray[np.uint8]:
     exponent, fraction, _ = FORMATS[element]
     rng = np.random.default_rng(len(opcode) * 7 + ord(opcode[0]))
     images = rng.integers(0, 256, (400, 1024 if element == "f64" else 512)).astype(np.uint8)
-    words = images.view(f"u{BITS[element] // 8}")
+    words = images.view(forms.FORMATS[element].raw)
     dtype = words.dtype.type
     top = dtype(((1 << exponent) - 1) << fraction)
     one = dtype(((1 << (exponent - 1)) - 1) << fraction)
