@@ -55,15 +55,15 @@ from fuzz.screening.screen import ScreenRun as Screening
 from fuzz.screening.sets import (
     ScreeningSet,
     SetProgram,
-    SetRow,
     SetScope,
     batches,
     candidates,
     describe,
     distill,
+    judged,
     listed_devices,
+    numbered,
     read_set,
-    row_of,
     scope_of,
     write_set,
 )
@@ -72,7 +72,7 @@ from oracle.isa.targets import Module
 from oracle.models import model_for
 from runners.compilers import named_assembler
 from strategies.draws import Selection
-from strategies.rounds import selected_forms
+from strategies.rounds import Batch, selected_forms
 
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 10.0  # time between two lines about a device
@@ -224,17 +224,19 @@ class _Job:
 
                 def make() -> None:
                     try:
-                        for number, row in enumerate(self._rows(ready, module, scope)):
+                        for number, one in enumerate(self._batches(ready, module, scope)):
                             if self.stop.is_set():
                                 return
-                            made.programs.append(row.judged(number, ready.oracle_target))
+                            made.programs.append(judged(one, number, ready.oracle_target))
                     except WarpfuzzError as error:
                         made.error = error
 
                 threading.Thread(target=make, daemon=True).start()
             return self.making[key]
 
-    def _rows(self, ready: OpenRunner, module: Module, scope: SetScope | None) -> Iterable[SetRow]:
+    def _batches(
+        self, ready: OpenRunner, module: Module, scope: SetScope | None
+    ) -> Iterable[Batch]:
         seed, most = self.options.seed, _PROGRAMS_WITHOUT_SET
         if self.made is not None:
             return self.made.programs
@@ -248,7 +250,7 @@ class _Job:
             # The simulated device, which takes a second for each turn of such a loop, has no load.
             draws = candidates(forms, module, seed, loads=ready.choice.name == "cuda")
         drawn = enumerate(islice(chain.from_iterable(draws), most))
-        return (row_of(batch, number, _IMAGES_WITHOUT_SET) for number, batch in drawn)
+        return (numbered(batch, number, _IMAGES_WITHOUT_SET) for number, batch in drawn)
 
     def is_over(self, device: ScreenedDevice) -> bool:
         return time.monotonic() - device.started >= self.seconds
@@ -291,7 +293,7 @@ class _Job:
             if making.error is not None:
                 raise making.error
             for program in making.programs[len(device.programs) :]:
-                device.programs[program.entry] = program.program
+                device.programs[program.entry] = program
                 screening.add(program)
             screening.step()
             examine()

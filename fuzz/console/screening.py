@@ -19,9 +19,8 @@ from fuzz.output import Report, ReportColumn, ReportRow, Section, Test, counted,
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import ScreenRun
-from fuzz.screening.sets import SetScope, coverage
+from fuzz.screening.sets import SetProgram, SetScope, coverage
 from oracle.errors import DeviceLostError, WarpfuzzError
-from oracle.program.program import Program
 from runners.cuda.libraries import DeviceHealth
 from runners.emission import emit as emit_module
 from runners.faults import idle_faults
@@ -54,7 +53,8 @@ class ScreenedDevice:
     kept: list[ScreenFinding] = field(default_factory=list)  # what was stored for it
     thread: threading.Thread | None = None  # what screens it
     scope: SetScope | None = None  # what a preflight looks at
-    programs: dict[str, Program] = field(default_factory=dict)  # that were taken in, by their names
+    programs: dict[str, SetProgram] = field(default_factory=dict)
+    """Those that were taken in, by their names."""
 
     @property
     def works(self) -> bool:
@@ -78,9 +78,8 @@ class ScreenedDevice:
         """Which planted faults applied to no program that ran; empty where each did."""
         if self.screen is None or not self.choice.faults:
             return ""
-        module_of = self.screen.description.module_of
         ran = [self.programs[entry] for entry in sorted(self.screen.ran)]
-        texts = [emit_module(program, module=module_of(program)).ptx for program in ran]
+        texts = [emit_module(one.program, module=one.module).ptx for one in ran]
         return untested_words(idle_faults(self.choice.faults, texts), len(texts))
 
     @property

@@ -162,7 +162,7 @@ class ScreenExaminer:
             _widen(there, item)
             return None
         subject = Subject(
-            module=emit(source.program, module=description.module_of(source.program)),
+            module=emit(source.program, module=source.module),
             program=source.program,
             image=np.array(source.references.images[image]),
             copies=1 if attempt.failure is not None else _COPIES,

@@ -235,8 +235,7 @@ class ScreenRun:
 
     def _compile(self, item: ScreenItem) -> Failure | None:
         source, wanted = item.source, self.description.target
-        module = self.description.module_of(source.program)
-        screening = emit_screening({source.entry: source.program}, module=module)
+        screening = emit_screening({source.entry: source.program}, module=source.module)
         compiled = self.runner.prepare(screening)
         if isinstance(compiled, Failure):
             return compiled
@@ -252,7 +251,7 @@ class ScreenRun:
         doubtful = source.is_doubtful or source.program.warps > 1
         if self.device is None or doubtful:
             return None
-        plain = self.runner.prepare(emit(source.program, module=module, entry=source.entry))
+        plain = self.runner.prepare(emit(source.program, module=source.module, entry=source.entry))
         if isinstance(plain, Failure):
             return plain
         try:

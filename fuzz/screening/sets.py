@@ -37,7 +37,7 @@ from runners.screening import References
 from strategies.contents import Recipe, ValueClass, expand
 from strategies.contents.expansion import period_of
 from strategies.draws import Selection, derived_seed
-from strategies.features import FEATURES, Focus, Has, features_of
+from strategies.features import FEATURES, Focus, Has, features_of, main_form
 from strategies.programs import GENERATOR_VERSION, is_valued
 from strategies.programs.loads import highest_load, is_highest_load, is_largest
 from strategies.rounds import (
@@ -56,41 +56,13 @@ _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SetRow:
-    """What a set has of a program: everything else follows from that."""
-
-    entry: str  # name of its kernel
-    program: Program
-    recipe: Recipe  # what its images are filled with
-    count: int  # its first images so filled are in the set
-    more: tuple[int, ...] = ()  # numbers of further ones
-
-    @property
-    def images(self) -> int:
-        """How many images it has."""
-        return self.count + len(self.more)
-
-    def judged(self, number: int, target: str) -> SetProgram:
-        """Return it as the program of a number, with its images and what the oracle says."""
-        parts = ((0, self.count), *((one, 1) for one in self.more))
-        images = np.concatenate([
-            expand(self.recipe, self.program, count, first=first) for first, count in parts
-        ])  # fmt: skip
-        expected = execute(self.program, images, target=target).images
-        drawn = (*range(self.count), *self.more)
-        return SetProgram(
-            entry=self.entry, program=self.program, recipe=self.recipe, round=number,
-            references=References(images=images, expected=expected, drawn=drawn),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class SetProgram:
     """A program that is screened."""
 
     entry: str  # name of its kernel
     program: Program
     recipe: Recipe  # how its images were made
+    module: Module  # that it is written for
     references: References  # its images, and what must come out
     round: int  # number of the program in its set
 
@@ -184,22 +156,11 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     covers: Mapping[str, Covered]
     """By dimension: forms, kinds of steps, classes of values, planted faults."""
 
-    def module_of(self, program: Program) -> Module:
-        """Return what a program is written for."""
-        return module_of(program, Module.named(self.target, self.ptx_version))
-
-
-def module_of(program: Program, module: Module) -> Module:
-    """Return what a program is written for among those of a module."""
-    own = group_target(requirements(program), module.target.name)
-    return Module.named(own, str(module.version)) if own else module
-
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
     entry: str
     recipe: Recipe
-    count: int
-    more: tuple[int, ...]
+    count: int  # of its images
     program: msgspec.Raw
 
 
@@ -213,19 +174,19 @@ class ScreeningSet:
     """What is screened with."""
 
     description: Description
-    programs: Sequence[SetRow]
+    programs: Sequence[Batch]
 
     @property
     def images(self) -> int:
         """How many images it has."""
-        return sum(one.images for one in self.programs)
+        return sum(one.count for one in self.programs)
 
 
 def write_set(path: Path, made: ScreeningSet) -> None:
     """Write a set, as JSON: programs, and how their images are made."""
     rows = (
         _Row(
-            entry=one.entry, recipe=one.recipe, count=one.count, more=one.more,
+            entry=one.entry, recipe=one.recipe, count=one.count,
             program=msgspec.Raw(encode_program(one.program)),
         )
         for one in made.programs
@@ -239,30 +200,32 @@ def read_set(path: Path) -> ScreeningSet:
     contents = read_named(path, "screening set", most=SET_BYTES)
     try:
         stored = msgspec.json.decode(contents, type=_SetFile)
-        Module.named(stored.description.target, stored.description.ptx_version)
+        module = Module.named(stored.description.target, stored.description.ptx_version)
         if len({row.entry for row in stored.rows}) < max(1, len(stored.rows)):
             raise UsageError("it has no programs, or two of one name")
-        rows = [*map(_read, stored.rows)]
-        if sum(row.images * row.program.image_bytes for row in rows) > SET_BYTES:
+        batches = [_read(row, module) for row in stored.rows]
+        if sum(one.count * one.program.image_bytes for one in batches) > SET_BYTES:
             raise UsageError(f"its images have more than {SET_BYTES:,} bytes")
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, WarpfuzzError) as error:
         raise UsageError(
             f"{path} is no screening set of this version of warpfuzz ({error!s:.300}); `warpfuzz "
             "distill --output FILE` makes one"
         ) from None
-    return ScreeningSet(description=stored.description, programs=rows)
+    return ScreeningSet(description=stored.description, programs=batches)
 
 
-def _read(row: _Row) -> SetRow:
+def _read(row: _Row, module: Module) -> Batch:
     if not _ENTRY.fullmatch(row.entry):
         raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
-    if row.count < 1 or not all(0 <= number < 1 << 63 for number in row.more):
-        raise UsageError(f"{row.entry} has no images, or one of an impossible number")
+    if row.count < 1:
+        raise UsageError(f"{row.entry} has no images")
     period_of(row.recipe)
     program = decode_program(bytes(row.program), row.entry)
-    return SetRow(
-        entry=row.entry, program=program, recipe=row.recipe, count=row.count, more=row.more
-    )
+    own = group_target(requirements(program), module.target.name) or module.target.name
+    return Batch(
+        entry=row.entry, program=program, recipe=row.recipe, focus=Focus(), count=row.count,
+        module=Module.named(own, str(module.version)), form=main_form(program),
+    )  # fmt: skip
 
 
 # Making a set
@@ -305,10 +268,10 @@ def candidates(
         found = list(filter(fits, batches or ()))
         if form is not None:
             recipe = Recipe(classes=_OF_LOADS, seed=derived_seed(seed, "load", number))
-            program = highest_load(form)
             found.append(Batch(
-                entry="load", program=program, recipe=recipe, focus=Focus(form=form),
-                count=_LEAST_IMAGES, module=module_of(program, module), form=form,
+                entry="load", program=highest_load(form), recipe=recipe, focus=Focus(form=form),
+                count=_LEAST_IMAGES, module=Module.named(target_of(form, target), version),
+                form=form,
             ))  # fmt: skip
         yield found
 
@@ -374,13 +337,22 @@ def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
     return found
 
 
-def row_of(batch: Batch, number: int, count: int) -> SetRow:
-    """Return what a set has of a program, of a number: its first images."""
+def numbered(batch: Batch, number: int, count: int) -> Batch:
+    """Return a program as that of a number in a set, with so many images."""
     if batch.program.warps > 1:  # of 100 KiB and more
         count = min(count, _LEAST_IMAGES)
-    return SetRow(
-        entry=f"program_{number}", program=batch.program, recipe=batch.recipe, count=count
-    )
+    return replace(batch, entry=f"program_{number}", count=count)
+
+
+def judged(batch: Batch, number: int, target: str) -> SetProgram:
+    """Return a program of a set with its images and what the oracle says of them."""
+    images = expand(batch.recipe, batch.program, batch.count)
+    expected = execute(batch.program, images, target=target).images
+    drawn = tuple(range(batch.count))
+    return SetProgram(
+        entry=batch.entry, program=batch.program, recipe=batch.recipe, module=batch.module,
+        references=References(images=images, expected=expected, drawn=drawn), round=number,
+    )  # fmt: skip
 
 
 def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) -> ScreeningSet:
@@ -394,8 +366,8 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
             pool += about(missing, missing, module, derived_seed(seed, "distill", number))
     batches = chosen(pool, images // _LEAST_IMAGES)
     count = images // len(batches)
-    rows = [row_of(batch, number, count) for number, batch in enumerate(batches)]
-    touching, shown = _show_faults(rows, module)
+    batches = [numbered(batch, number, count) for number, batch in enumerate(batches)]
+    touching, shown = _show_faults(batches, module.target.name)
     every, own = (
         {form.opcode for batch in some for form in requirements(batch.program)}
         for some in (pool, batches)
@@ -413,7 +385,7 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         ),
         "planted faults": _covered(touching, shown),
     }
-    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=rows)
+    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=batches)
 
 
 def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
@@ -434,20 +406,20 @@ def _covered(names: Sequence[str], reached: set[str]) -> Covered:
     return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
 
 
-def _show_faults(rows: list[SetRow], module: Module) -> tuple[list[str], set[str]]:
-    """Add an image to a program for each planted fault that needs one beyond its first."""
-    touching, shown, target = list[str](), set[str](), module.target.name
-    smallest = sorted(range(len(rows)), key=lambda at: rows[at].program.image_bytes)
+def _show_faults(batches: list[Batch], target: str) -> tuple[list[str], set[str]]:
+    """Give programs as many images more as planted faults need to be seen."""
+    touching, shown = list[str](), set[str]()
+    smallest = sorted(range(len(batches)), key=lambda at: batches[at].program.image_bytes)
 
     @cache
-    def judged(place: int) -> References:
-        more = _LEAST_IMAGES if rows[place].program.warps > 1 else _SEARCHED
-        return replace(rows[place], count=rows[place].count + more).judged(place, target).references
+    def searched(place: int) -> References:
+        batch = batches[place]
+        more = _LEAST_IMAGES if batch.program.warps > 1 else _SEARCHED
+        return judged(replace(batch, count=batch.count + more), place, target).references
 
     @cache
     def emitted(place: int) -> Emitted:
-        program = rows[place].program
-        return Emitted(emit(program, module=module_of(program, module)))
+        return Emitted(emit(batches[place].program, module=batches[place].module))
 
     for fault in CATALOGUE:
         if fault.rare:
@@ -457,12 +429,11 @@ def _show_faults(rows: list[SetRow], module: Module) -> tuple[list[str], set[str
         found = ((at, made) for at, made in loads if made is not None)
         for place, loaded in islice(found, _SEARCHED_PROGRAMS):
             touching += [fault.name] * (fault.name not in touching)
-            every, row = judged(place), rows[place]
-            first = mutant.first_wrong(loaded, emitted(place), every.images, every.expected)
+            some, batch = searched(place), batches[place]
+            first = mutant.first_wrong(loaded, emitted(place), some.images, some.expected)
             if first is not None:
                 shown.add(fault.name)
-                if first >= row.count and first not in row.more:
-                    rows[place] = replace(row, more=(*row.more, first))
+                batches[place] = replace(batch, count=max(batch.count, first + 1))
                 break
     return touching, shown
 
@@ -558,7 +529,7 @@ def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]
 
 
 def coverage(
-    scope: SetScope, programs: Mapping[str, Program], tally: Tally
+    scope: SetScope, programs: Mapping[str, SetProgram], tally: Tally
 ) -> dict[str, dict[str, int]]:
     """Return by group how many forms there are, are known, and ran, and what came of the images."""
     known, ran = scope.known_groups, defaultdict[str, set[Form]](set)
@@ -568,7 +539,7 @@ def coverage(
         for group, forms in scope.there.items()
     }  # fmt: skip
     for entry, images in tally.images.items():
-        forms = [form for form in requirements(programs[entry]) if form.is_main]
+        forms = [form for form in requirements(programs[entry].program) if form.is_main]
         for form in forms:
             ran[group_of(form)].add(form)
         for group in {group_of(form) for form in forms}:

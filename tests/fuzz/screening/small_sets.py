@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuzz.screening import sets
-from fuzz.screening.sets import ScreeningSet, SetProgram
+from fuzz.screening.sets import ScreeningSet, SetProgram, judged
 from oracle.isa.targets import Module
 from runners import simulated_runner
 from runners.simulated import device, warps
@@ -23,9 +23,9 @@ def with_few_multiprocessors(patch: pytest.MonkeyPatch | None = None) -> None:
         (patch or pytest.MonkeyPatch()).setattr(module, "MULTIPROCESSORS", MULTIPROCESSORS)
 
 
-def judged(made: ScreeningSet) -> list[SetProgram]:
+def programs_of(made: ScreeningSet) -> list[SetProgram]:
     """Return the programs of a set, with what must come out."""
-    return [row.judged(number, "sm_90") for number, row in enumerate(made.programs)]
+    return [judged(batch, number, "sm_90") for number, batch in enumerate(made.programs)]
 
 
 def distilled(seed: int = 0, images: int = 8, pattern: str = "wmma*popc*") -> ScreeningSet:

@@ -19,7 +19,7 @@ from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import screen as screen_module
 from fuzz.screening.examining import ScreenExaminer
 from fuzz.screening.screen import ScreenRun, Sighting
-from fuzz.screening.sets import about, candidates, describe, row_of
+from fuzz.screening.sets import about, candidates, describe, judged, numbered
 from oracle.errors import InfrastructureError
 from oracle.isa.lookup import warpgroup_forms
 from runners import simulated_runner
@@ -121,7 +121,7 @@ def screening(
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
         description = describe(MODULE, seed=1, covers={})
         screen = ScreenRun(ready, description, fresh=fresh)
-        screen.add(row_of(drawn(), 0, IMAGES).judged(0, MODULE.target.name))
+        screen.add(judged(numbered(drawn(), 0, IMAGES), 0, MODULE.target.name))
         yield screen, screen.sightings
 
 

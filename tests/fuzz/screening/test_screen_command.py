@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import started, warpfuzz
-from small_sets import MODULE, MULTIPROCESSORS, judged
+from small_sets import MODULE, MULTIPROCESSORS, programs_of
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
@@ -28,7 +28,7 @@ from fuzz.options import operating
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.examining import ScreenExaminer, ScreenFinding
 from fuzz.screening.screen import ScreenRun, Sighting
-from fuzz.screening.sets import ScreeningSet, candidates, describe, row_of, write_set
+from fuzz.screening.sets import ScreeningSet, candidates, describe, judged, numbered, write_set
 from oracle.errors import InfrastructureError, UsageError
 from oracle.program.steps import Op, PlainAccess
 from runners.foreign import RewritingRunner
@@ -45,7 +45,7 @@ def screening(
     """A screening of a simulated device, and what it has seen."""
     with opened(RunnerChoice(name="sim", target="sm_90", faults=faults)) as ready:
         screen = ScreenRun(ready, made.description, bursts=bursts)
-        for program in judged(made):
+        for program in programs_of(made):
             screen.add(program)
         yield screen, screen.sightings
 
@@ -114,7 +114,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
         screen = ScreenRun(ready, description)
         for number, batch in enumerate(next(candidates(forms, MODULE, 1))[:4]):
-            screen.add(row_of(batch, number, 8).judged(number, "sm_90"))
+            screen.add(judged(numbered(batch, number, 8), number, "sm_90"))
         for _ in range(8):
             screen.step()
         for found in ScreenExaminer(screen, device="GPU 2").new():
@@ -155,14 +155,14 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))
         screen = ScreenRun(troubled, small_set.description)
-        for program in judged(small_set):
+        for program in programs_of(small_set):
             screen.add(program)
         for _ in range(3 * len(small_set.programs)):
             screen.step()
         screen.finish()
         assert [one.program for one in screen.left_out] == [bad]
         (finding,) = ScreenExaminer(screen, device="GPU 0").new()
-        others = sum(one.images for one in small_set.programs[1:])
+        others = sum(one.count for one in small_set.programs[1:])
         assert (screen.tally.cases[:MULTIPROCESSORS] >= others).all()
         assert screen.tally.total.wrong == 0
     assert finding.case.kind is Kind.HANG
@@ -181,7 +181,7 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled = replace(ready, runner=RewritingRunner(ready.runner, [trapping]))
         screen = ScreenRun(troubled, small_set.description)
-        for program in judged(small_set):
+        for program in programs_of(small_set):
             screen.add(program)
         while not screen.left_out:
             screen.step()
@@ -197,7 +197,7 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
 def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_100")) as ready:
         screen = ScreenRun(ready, small_set.description)
-        screen.add(judged(small_set)[0])
+        screen.add(programs_of(small_set)[0])
         with pytest.raises(UsageError, match="distill --target sm_100"):
             screen.step()
 

@@ -33,12 +33,14 @@ from fuzz.findings.case import ReplayOptions, commands_of
 from fuzz.findings.replay import Replays
 from fuzz.options.testing import Legal, Run
 from fuzz.output import console
-from fuzz.screening.sets import Description, ScreeningSet, SetRow, read_set, write_set
+from fuzz.screening.sets import Description, ScreeningSet, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
+from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
 from strategies.contents import Recipe, ValueClass
-from strategies.rounds import ProgramCoverage, Reached
+from strategies.features import Focus
+from strategies.rounds import Batch, ProgramCoverage, Reached
 
 SECONDS = 10
 """Time for one answer."""
@@ -99,11 +101,9 @@ def _screening_set() -> ScreeningSet:
             warpfuzz="test", model="", covers={},
         ),
         programs=[
-            SetRow(
-                entry="k",
-                program=PROGRAM,
-                recipe=Recipe(classes=(ValueClass.BITS,), seed=1),
-                count=2,
+            Batch(
+                entry="k", program=PROGRAM, recipe=Recipe(classes=(ValueClass.BITS,), seed=1),
+                focus=Focus(), count=2, module=Module.named("sm_90"), form=None,
             )
         ],
     )  # fmt: skip
