@@ -88,7 +88,7 @@ class CoverageLine:
     name: str
     reached: int
     total: int | None  # How many there are; None where nobody has counted them
-    missing: Sequence[str] = ()  # Some of what was not reached
+    missing: tuple[str, ...] = ()  # Some of what was not reached
 
 
 def coverage_line(name: str, counts: Mapping[str, int]) -> CoverageLine:

@@ -272,10 +272,10 @@ class _Job:
         if options.preflight:
             groups = made is not None or bool(ready.groups)
             device.scope = scope_of(module, ready.oracle_target, groups=groups)
-        description = made.description if made else describe(module, seed=options.seed, covers={})
+        description = made.description if made else describe(module, seed=options.seed)
         screening = device.screen = Screening(
             ready, description, bursts=options.pattern == "bursts", seed=options.seed,
-            set_name=str(options.path or ""), fresh=options.fresh,
+            fresh=options.fresh,
         )  # fmt: skip
         examiner = ScreenExaminer(screening, device=device.name)
 
@@ -358,9 +358,9 @@ def make_set(options: Distill) -> None:
         f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
         f"{options.seed}, by the model {description.model}, in {seconds:.0f} s: {output}"
     ]
-    for name, covered in description.covers.items():
-        missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
-        sentences.append(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")
+    for line in description.covers:
+        missing = f"; not {', '.join(line.missing[:4])}" if line.missing else ""
+        sentences.append(f"  {line.name}: {line.reached:,} of {line.total:,}{missing}")
     counts = {"images": made.images, "programs": len(made.programs)}
     more = {"path": str(output), "seconds": round(seconds, 3)}
     summary = counts | msgspec.structs.asdict(description) | more

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -43,7 +42,6 @@ class ScreenFinding:
     sentence: str  # where, how often, and under which circumstances
     programs: list[str]  # names of the programs that show it
     instructions: list[str]  # what these programs are about, each once
-    wrong: int = 1  # images that differed, or launches that failed, when it was found
     saved: Saved | None = None  # where it is in the corpus; None until `keep` has stored it
     known: Row | None = None  # why it needs not be reported; None if nobody has explained it
 
@@ -80,9 +78,7 @@ class ScreenExaminer:
             # Where none is kept it is only counted: there are enough like it.
             shown = first.values() if self._is_local(item) else sighting.differing[:1]
             found = [self._differing(item, one) for one in shown]
-        for one in filter(None, found):
-            one.wrong = sighting.wrong
-            yield one
+        yield from filter(None, found)
 
     def _is_local(self, item: ScreenItem) -> bool:
         """Whether few multiprocessors are wrong: in a program, and in all with few."""
@@ -140,7 +136,6 @@ class ScreenExaminer:
             "multiprocessor": one.sm,
             "clock of the device": one.nanoseconds and f"{one.nanoseconds} ns",
             "instructions": form_name(form),
-            "set": Path(self.screen.set_name).name,
             "model": model_for(self.screen.ready.oracle_target).name,
         }
         return self._found(item, bucket, attempt, one.image, told)

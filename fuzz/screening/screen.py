@@ -87,7 +87,6 @@ class Sighting:
 
     item: ScreenItem
     differing: tuple[Differing, ...] = ()  # the first images that differed
-    wrong: int = 1  # how many differed, or failed
     failure: Failure | None = None
 
 
@@ -106,19 +105,19 @@ class ScreenRun:
     """The screening of one device.
 
     With `bursts` the load goes in steps of 1 ms to 1 s from idle to full and back, drawn by `seed`:
-    that is when a supply voltage sags. `set_name` is the file of the set. With `fresh` the device
-    makes images, and compares them with its reference. Programs may come at any time. Raises
-    UsageError if the runner does not screen, or with `fresh` does not compare.
+    that is when a supply voltage sags. With `fresh` the device makes images, and compares them with
+    its reference. Programs may come at any time. Raises UsageError if the runner does not screen,
+    or with `fresh` does not compare.
     """
 
     def __init__(
         self, ready: OpenRunner, description: Description, *, bursts: bool = False, seed: int = 0,
-        set_name: str = "", fresh: bool = False,
+        fresh: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(ready.runner, Screener):
             raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
         self.ready, self.runner = ready, ready.runner
-        self.description, self.set_name = description, set_name
+        self.description = description
         self.device: FreshRunner | None = fresh_runner(ready.runner) if fresh else None
         self.fresh = 0 if fresh else None  # images that were compared with the device's reference
         self.tally = Tally()
@@ -248,7 +247,7 @@ class ScreenRun:
         item.compiled = compiled
         # What a compiler gets wrong would be taken for the device's fault; and kernels of
         # warpgroups do not say on which multiprocessor they ran.
-        doubtful = source.is_doubtful or source.program.warps > 1
+        doubtful = source.has_scalar_code or source.program.warps > 1
         if self.device is None or doubtful:
             return None
         plain = self.runner.prepare(emit(source.program, module=source.module, entry=source.entry))
@@ -282,8 +281,8 @@ class ScreenRun:
             return
         self.tally.add(ledger, source.entry)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
-        if wrong := int(ledger.wrong.sum()):
-            self.sightings.append(Sighting(item=item, differing=ledger.differing, wrong=wrong))
+        if ledger.wrong.any():
+            self.sightings.append(Sighting(item=item, differing=ledger.differing))
 
     def _failed(self, item: ScreenItem, failure: Failure) -> None:
         """Attribute a failure to a program; leave it out if it is not the first time."""
@@ -303,14 +302,14 @@ class ScreenRun:
     # Whose fault it is
 
     def _is_miscompiled(self, item: ScreenItem, ledger: Ledger) -> bool:
-        """Give a program up whose doubtful code is wrong wherever it runs; tell whether it was.
+        """Give a program up whose scalar code is wrong wherever it runs; tell whether it was.
 
         That of a warpgroup may be wrong now and then, by what was in flight for how long: then it
         is tried for some time, and another multiprocessor that gets it wrong is enough.
         """
         group = item.source.program.warps > 1
         few, seconds = (1, AGAIN_SECONDS) if group else (MOST_FAULTY, 0.0)
-        if not item.source.is_doubtful or not ledger.differing:
+        if not item.source.has_scalar_code or not ledger.differing:
             return False
         if not group and np.count_nonzero(ledger.wrong) <= few:
             return False

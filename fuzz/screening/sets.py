@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
@@ -39,10 +39,12 @@ from strategies.contents.expansion import period_of
 from strategies.draws import Selection, derived_seed
 from strategies.features import FEATURES, Focus, Has, features_of, main_form
 from strategies.programs import GENERATOR_VERSION, is_valued
-from strategies.programs.loads import highest_load, is_highest_load, is_largest
+from strategies.programs.loads import highest_load, is_largest
 from strategies.rounds import (
     Batch,
+    CoverageLine,
     campaign_rounds,
+    coverage_line,
     family_of,
     group_target,
     opcode_of,
@@ -66,13 +68,10 @@ class SetProgram:
     references: References  # its images, and what must come out
     round: int  # number of the program in its set
 
-    @cached_property
-    def is_doubtful(self) -> bool:
-        """Whether compilers often get such code wrong: scalar code, and drawn of a warpgroup."""
-        program = self.program
-        if program.warps > 1:
-            return not is_highest_load(program)
-        return any(map(is_lane_code, walk(program.steps)))
+    @property
+    def has_scalar_code(self) -> bool:
+        """Whether it has any; compilers often get that wrong, and what it feeds to a warpgroup."""
+        return any(map(is_lane_code, walk(self.program.steps)))
 
 
 def _rows() -> NDArray[np.uint64]:
@@ -136,14 +135,6 @@ class Tally:
         return f"{where}, in {counted(len(self.programs), 'program')}"
 
 
-class Covered(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one dimension a set reaches."""
-
-    reached: int
-    total: int
-    missing: tuple[str, ...] = ()  # names of what it does not reach
-
-
 class Description(msgspec.Struct, frozen=True, kw_only=True):
     """The description that is stored in a set."""
 
@@ -153,8 +144,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     generator: int  # version of the generator of programs and contents
     warpfuzz: str
     model: str  # name of the model whose figures its forms have
-    covers: Mapping[str, Covered]
-    """By dimension: forms, kinds of steps, classes of values, planted faults."""
+    covers: tuple[CoverageLine, ...]
+    """Forms, kinds of steps, classes of values, planted faults."""
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -372,23 +363,28 @@ def distill(forms: Sequence[Form], module: Module, *, seed: int, images: int) ->
         {form.opcode for batch in some for form in requirements(batch.program)}
         for some in (pool, batches)
     )
-    covers = {
-        "forms": _covered([*map(about_of, one_each(forms))], {about_of(b.form) for b in batches}),
-        "forms with loads and stores": _covered(sorted(every), own),
-        "features of programs": _covered(
+    covers: dict[str, tuple[Iterable[str], set[str]]] = {
+        "forms": (map(about_of, one_each(forms)), {about_of(batch.form) for batch in batches}),
+        "forms with loads and stores": (sorted(every), own),
+        "features of programs": (
             [one.value for one in FEATURES.values() if one not in LEFT_OUT],
             {one.value for batch in batches for one in features_of(batch.program)},
         ),
-        "classes of values": _covered(
-            [one.value for one in ValueClass],
-            {one.value for batch in batches for one in batch.recipe.classes[:count]},
+        "classes of values": (
+            [*ValueClass], {one for batch in batches for one in batch.recipe.classes[:count]}
         ),
-        "planted faults": _covered(touching, shown),
-    }
-    return ScreeningSet(description=describe(module, seed=seed, covers=covers), programs=batches)
+        "planted faults": (touching, shown),
+    }  # fmt: skip
+    lines = (
+        coverage_line(name, {one: one in reached for one in names})
+        for name, (names, reached) in covers.items()
+    )
+    return ScreeningSet(
+        description=describe(module, seed=seed, covers=tuple(lines)), programs=batches
+    )
 
 
-def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
+def describe(module: Module, *, seed: int, covers: tuple[CoverageLine, ...] = ()) -> Description:
     """Return the description that is stored in a set."""
     return Description(
         target=module.target.name,
@@ -399,11 +395,6 @@ def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Descri
         model=model_for(module.target.name).name,
         covers=covers,
     )
-
-
-def _covered(names: Sequence[str], reached: set[str]) -> Covered:
-    missing = tuple(name for name in names if name not in reached)
-    return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
 
 
 def _show_faults(batches: list[Batch], target: str) -> tuple[list[str], set[str]]:

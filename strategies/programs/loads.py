@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from oracle.isa.forms import Form
 from oracle.program.operands import Buffer, Place
 from oracle.program.operations import set_registers
-from oracle.program.program import Program, requirements
+from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Loop, Step, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
 from strategies.programs.repairs import sync
@@ -23,13 +21,6 @@ def is_largest(form: Form) -> bool:
     return form.warps > 1 and form.is_product and not form.has_metadata and form.shape.n == _COLUMNS
 
 
-def is_highest_load(program: Program) -> bool:
-    """Tell whether a program is that of its form."""
-    forms = [form for form in requirements(program) if is_largest(form)]
-    return len(forms) == 1 and program == highest_load(forms[0])
-
-
-@cache
 def highest_load(form: Form) -> Program:
     """Return the main loop of a multiplication of matrices: A and B in shared memory, D adds up.
 

@@ -119,7 +119,7 @@ def screening(
     maker: Any = None, fresh: bool = True, drawn: Callable[[], Batch] = batch
 ) -> Iterator[tuple[Any, deque[Sighting]]]:
     with opened(RunnerChoice(name="sim", target="sm_90", maker=maker)) as ready:
-        description = describe(MODULE, seed=1, covers={})
+        description = describe(MODULE, seed=1)
         screen = ScreenRun(ready, description, fresh=fresh)
         screen.add(judged(numbered(drawn(), 0, IMAGES), 0, MODULE.target.name))
         yield screen, screen.sightings

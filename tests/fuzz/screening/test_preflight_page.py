@@ -74,7 +74,7 @@ def test_the_line_on_the_page_has_the_keys_of_a_line() -> None:
     shown = json.loads(block("line"))
     module = Module.named("sm_90", "9.5")
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        screen = ScreenRun(ready, describe(module, seed=0, covers={}))
+        screen = ScreenRun(ready, describe(module, seed=0))
         scope = scope_of(module, "sm_90")
         device = ScreenedDevice(
             name="simulated device", choice=ready.choice, screen=screen, scope=scope

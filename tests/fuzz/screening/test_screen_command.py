@@ -109,7 +109,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
 ) -> None:
     corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
     forms = selected_forms(Selection(pattern="wmma.mma*m8n8*"), target="sm_90", version="8.0")
-    description = describe(MODULE, seed=0, covers={})
+    description = describe(MODULE, seed=0)
     kept: list[ScreenFinding] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
         screen = ScreenRun(ready, description)

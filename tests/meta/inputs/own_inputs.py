@@ -98,7 +98,7 @@ def _screening_set() -> ScreeningSet:
     return ScreeningSet(
         description=Description(
             target="sm_90", ptx_version="8.0", seed=1, generator=1,
-            warpfuzz="test", model="", covers={},
+            warpfuzz="test", model="", covers=(),
         ),
         programs=[
             Batch(
