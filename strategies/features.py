@@ -22,6 +22,7 @@ from oracle.program.operands import (
     Operation,
     Register,
     Span,
+    Turn,
     Use,
     Word,
     listed,
@@ -116,6 +117,7 @@ some operands at least, or that another instruction settles."""
 _step, _program, _stride, _address, _, _lanes, _ = (
     partial(Feature, dimension=d) for d in Dimension
 )
+_of_group = partial(_step, opaque=False, operand="scale-d")
 
 
 class Has:
@@ -129,7 +131,7 @@ class Has:
     BARRIER = _step("barrier")
     BRANCH = _step("branch")
     LOOP = _step("loop")
-    ONE_WARP = _step("steps of one warp of a warpgroup", opaque=False, operand="scale-d")
+    ONE_WARP = _of_group("steps of one warp of a warpgroup")
 
     ONE_MULTIPLICATION = _program("one multiplication")
     D_AS_C = _program("d used as c")
@@ -218,6 +220,10 @@ class Has:
     DEPTH_3 = _lanes("branches and loops of lanes, 3 deep")
     CARRY = _lanes("carry")
     CROSSING = _lanes("lanes read what others hold")
+
+    BY_TURN = _of_group("branch by the turn of a loop")
+    STAGES = _of_group("matrix of wgmma overwritten in a loop")
+    UNSET = _of_group("d of wgmma that nothing writes before")
 
 
 LIVE = (Has.LIVE_8, Has.LIVE_16)
@@ -323,9 +329,15 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
             pass
         case Branch(condition=condition):
             yield from (Has.BRANCH, *([Has.TWO_ARMS] if step.then and step.otherwise else []))
-            yield Has.BRANCH_WORD if isinstance(condition, Word) else Has.BRANCH_CONSTANT
+            kinds = {Word: Has.BRANCH_WORD, Turn: Has.BY_TURN}
+            yield kinds.get(type(condition), Has.BRANCH_CONSTANT)
         case Loop(count=count):
             yield from (Has.LOOP, Has.LOOP_WORD if isinstance(count, Word) else Has.LOOP_CONSTANT)
+            inside = [*walk(step.body)]
+            read = (s.tiles.values() for s in inside if isinstance(s, AsyncProduct))
+            names = {tile.place.buffer for tiles in read for tile in tiles}
+            written = {span.buffer for s in inside for span in s.bytes_written}
+            yield from _those({Has.STAGES: not names.isdisjoint(written)})
         case ops.OneWarp():
             yield Has.ONE_WARP
         case _:
@@ -497,6 +509,8 @@ def _of_registers(steps: Sequence[Step]) -> Iterator[Feature]:
             yield from _those({Has.LANES_BEHIND: True, Has.PACKED_BEHIND: packs})
         elif ops.stores_rows(step) and any(map(ops.multiplies_registers, sources["registers"])):
             yield Has.ROWS_OF_D
+        if isinstance(step, AsyncProduct) and makers.keys().isdisjoint(step.of_d):
+            yield Has.UNSET
         if step.writes is not None:
             # What is moved, packed or transposed is still the D that it was.
             moved = "source" in sources and not (step.writes.is_fragment or is_lane_code(step))

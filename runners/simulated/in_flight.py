@@ -164,8 +164,10 @@ class Queue:
         for key in dict.fromkeys((*product.d, *product.a)):
             held = self.held[key]
             value = dict.get(raw, key)
-            if value is None:
+            if value is None and key not in product.a and not begun.adds[those].any():
                 value = poison(DTYPES[32], GARBAGE, key)
+            elif value is None:
+                value = raw.__missing__(key)
             whole, alive = spread(value, (LANES, self._warps.indices.size)), self._warps.indices
             fresh = np.isin(alive, those) & ((held.flying_d + held.flying_a)[alive] == 0)
             held.saved[:, alive[fresh]] = whole[:, fresh]

@@ -9,25 +9,31 @@ from typing import Any
 from hypothesis.internal.conjecture.data import ConjectureData
 
 from oracle.descriptors import UNIT, byte_addresses
-from oracle.isa.forms import Form
+from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
 from oracle.isa.lookup import selectors_of
 from oracle.isa.targets import Module
+from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import (
     Copy,
+    OneWarp,
+    Op,
     Step,
     plain_load,
 )
 from oracle.program.warpgroup import THREADS, WAYS, SharedTile
 from strategies.features import Focus
-from strategies.programs.builder import DIGITS, Builder, Dice
+from strategies.programs.builder import DIGITS, Builder, Dice, everything, operand_of
 from strategies.programs.repairs import Draft
 
 WORDS = 4  # Registers of A, and of every other value
 _MOST_SHARED = 160 << 10  # Bytes of shared memory
 LINES = 8  # Of a pattern (9.7.15.5.1.2)
 _SWIZZLES = (128, 16, 64, 32)
+CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
+OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
+_SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 
 Expression = tuple[str, str, int]
 """A value, and what is done with it."""
@@ -44,6 +50,8 @@ class GroupBuilder:
     here: list[Draft] = field(default_factory=list)
     tiles: dict[object, list[SharedTile]] = field(default_factory=dict)
     d: dict[str, Form] = field(default_factory=dict)
+    unset: set[str] = field(default_factory=set)  # D that nothing writes before, if that can be
+    fresh: set[str] = field(default_factory=set)  # Those of them that nothing multiplies so far
     values: list[str] = field(default_factory=list)  # That are loaded, four registers each
     made: list[str] = field(default_factory=list)  # That are made for A's
     staged: list[str] = field(default_factory=list)  # Buffers of matrices in shared memory
@@ -54,6 +62,8 @@ class GroupBuilder:
     shared: int = 0
     words: int = 0
     parts: int = 0  # Drawn like programs of one warp
+    asked: list[Callable[[GroupBuilder, Dice], None]] = field(default_factory=list)
+    """What the first loop is to do, from the last on."""
     rows: int = 0  # Stores of rows
     fewest: int = 0  # Registers of a thread that compilers ask for, whatever its values are
     alone: Callable[[Builder], Program] | None = None  # What draws these
@@ -166,3 +176,65 @@ def tile_of(
     place = builder.twins(f"{operand}{number}", size)
     all_.append(replace(tile, place=replace(place, offset=start)))
     return all_[-1]
+
+
+def made_of(expression: Expression, destination: str) -> LaneCode:
+    """Return what makes a value of another."""
+    source, opcode, constant = expression
+    results = tuple(f"r{WORDS + index}" for index in range(WORDS))
+    sources: tuple[int, ...] = (0, constant) if opcode == "prmt.b32" else (constant,)
+    code = tuple(
+        Assign(opcode=opcode, destinations=(results[index],), sources=(f"r{index}", *sources))
+        for index in range(WORDS)
+    )
+    return LaneCode(source=source, count=WORDS, destination=destination, results=results, code=code)
+
+
+def added_to(name: str, registers: Sequence[str], opcode: str = "add.u32") -> LaneCode:
+    """Return what adds registers to a value."""
+    own = [f"{name}.{index}" for index in range(WORDS)]
+    results = tuple(f"r{2 * WORDS + index}" for index in range(WORDS))
+    code = tuple(
+        Assign(
+            opcode=opcode,
+            destinations=(results[index],),
+            sources=(f"r{index}", f"r{index + WORDS}"),
+        )
+        for index in range(WORDS)
+    )
+    return LaneCode(
+        source=" ".join((*own, *registers)), count=2 * WORDS, destination=name, results=results,
+        code=code,
+    )  # fmt: skip
+
+
+def expression_of(builder: GroupBuilder, dice: Dice) -> Expression:
+    """Draw what is done with a value: every second time what was done before."""
+    if builder.expressions and dice.below(2):
+        return dice.one_of(builder.expressions)
+    opcode = dice.one_of(OPERATIONS)
+    constant = dice.one_of(_SELECTIONS if opcode == "prmt.b32" else CONSTANTS)
+    constant = 0x7FFF_7FFF if opcode == "and.b32" else constant
+    made = dice.one_of(builder.values), opcode, constant
+    builder.expressions.append(made)
+    return made
+
+
+def row_store(builder: GroupBuilder, stage: Copy, dice: Dice) -> OneWarp:
+    """Return what one warp stores by stmatrix where a matrix is copied to."""
+    warp, registers, name = dice.below(WARPGROUP), f"q{builder.rows}", stage.destination.buffer
+    builder.rows += 1
+    forms = [
+        form for form in everything(builder.module).row_stores
+        if operand_of(form).registers * 8 * ROW_BYTES <= stage.size
+    ]  # fmt: skip
+    form, turn = dice.one_of(forms), dice.below(2)
+    count = operand_of(form).registers
+    size = LANES * 4 * count
+    builder.buffers.append(Buffer(name=f"g{registers}", space="global", size=size))
+    rows = [row % (8 * count) for row in range(LANES)]
+    addresses = tuple(ROW_BYTES * (8 * count - 1 - row if turn else row) for row in rows)
+    return OneWarp(warp=warp, body=(
+        plain_load(registers=registers, count=count, place=Place(buffer=f"g{registers}")),
+        Op.of(form, registers=registers, buffer=name, addresses=addresses),
+    ))  # fmt: skip

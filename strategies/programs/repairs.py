@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from oracle.program.breaches import Breach
-from oracle.program.operands import Register, Span, Word
+from oracle.program.operands import Register, Span, Turn, Uniform, Word, most_of
 from oracle.program.steps import Barrier, Branch, Loop, Step, walk
 from oracle.program.warpgroup import MAX_PENDING, AsyncProduct, InFlight, WarpgroupSync
 
@@ -25,9 +25,41 @@ class BlockDraft:
 Draft: TypeAlias = "Step | BlockDraft"
 
 
+def branch(condition: Uniform, then: list[Draft], otherwise: list[Draft]) -> BlockDraft:
+    """Return a branch with two arms."""
+    step = Branch(condition=condition, then=())
+    return BlockDraft(step, {"then": then, "otherwise": otherwise})
+
+
 def sync(kind: str, pending: int = 0) -> WarpgroupSync:
     """Return a fence, a commit or a wait."""
     return WarpgroupSync(kind=kind, pending=pending)
+
+
+def begins(name: str, items: Iterable[Draft], turns: int = 1) -> bool | None:
+    """Tell whether no D is added by the first that touches it, in the first turn; None: nothing."""
+    for item in items:
+        if not isinstance(item, BlockDraft):
+            if all(one.bank != name for use in item.uses for one in use.registers):
+                continue
+            if not isinstance(item, AsyncProduct) or item.d != name:
+                return False
+            scale = item.scale_d
+            return (scale.of(0, turns) if isinstance(scale, Turn) else scale) == 0
+        value, own = item.step.uniform, turns
+        if isinstance(item.step, Loop):
+            own = most_of(item.step.count)
+        elif isinstance(value, Turn):
+            value = value.of(0, turns)
+        blocks = [*item.blocks.values()]
+        if isinstance(item.step, Branch) and isinstance(value, int):
+            blocks = [blocks[value == 0]]
+        found = {begins(name, block, own) for block in blocks}
+        if isinstance(value, Word) and isinstance(item.step, Loop):
+            found.add(None)
+        if found != {None}:
+            return found == {True}
+    return None
 
 
 def repaired(drafts: list[Draft]) -> tuple[Step, ...]:

@@ -186,10 +186,16 @@ def _shared_otherwise(step: Step) -> Iterator[tuple[Step, ...]]:
             yield step, step.changed(d=text_of(registers[::-1]))
 
 
+def _added(step: Step) -> Iterator[tuple[Step, ...]]:
+    if isinstance(step, AsyncProduct) and step.scale_d != 1:
+        yield (step.changed(scale_d=1),)
+
+
 GROUP_DAMAGES: Mapping[str, Damage] = {
     **{kind: partial(_left_out, kind) for kind in SYNCS},
     "barrier": lambda step: [()] if isinstance(step, Barrier) else [],
     "wait for a group less": _waited_less,
+    "D added that nothing wrote": _added,
     "D read in flight": _read_in_flight,
     "A written in flight": _written_in_flight,
     "accumulator of another shape or order": _shared_otherwise,

@@ -8,7 +8,7 @@ are made in loops, and used with others queued before them; several D in turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +17,11 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from oracle.descriptors import UNIT
 from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
 from oracle.isa.targets import Module
-from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.operands import Buffer, Count, Place, Turn, Uniform, Word, most_of
 from oracle.program.operations import set_registers
 from oracle.program.program import MOST, Program, requirements
 from oracle.program.steps import (
     Barrier,
-    Branch,
     Copy,
     Loop,
     OneWarp,
@@ -37,28 +35,32 @@ from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
 from strategies.features import OF_GROUPS, Feature, Focus, Has
 from strategies.programs.builder import Builder, Dice, everything, families, operand_of, palette
 from strategies.programs.group_builder import (
+    CONSTANTS,
     LINES,
+    OPERATIONS,
     WORDS,
     Expression,
     GroupBuilder,
+    added_to,
+    expression_of,
     listed,
+    made_of,
     placed,
+    row_store,
     tile_of,
 )
-from strategies.programs.repairs import BlockDraft, Draft, repaired, sync
+from strategies.programs.repairs import BlockDraft, Draft, begins, branch, repaired, sync
 
 _ACCUMULATORS = (1, 2, 1, 3, 2, 4)
 _EVENTS = (3, 5, 7, 11)
 _COUNTS = (2, 3, 1, 4)
 _MASK = 3  # Of the word that a loop runs to
-_CONSTANTS = (0x0101_0101, 0x8000_8000, 0x0001_0001, 0x8080_8080, 0x00FF_00FF)
-_OPERATIONS = ("xor.b32", "and.b32", "xor.b32", "prmt.b32")
-_SELECTIONS = (0x1032, 0x3210, 0x0123, 0x2301)
 _PENDING = (0, 1, 2, 1, 3, 4, 5, 6, 7)  # Groups that a wait leaves
 _ASKED = (("ne", 0), ("more", 1), ("ne", 0), ("and", 1), ("lt", 1), ("lt", 2), ("ne", 1))
 """What scale-d asks of the turn of a loop: most often, as in kernels' main loops, for the first."""
 _MOST_PARTS = 2
 _REGISTERS = (96, 136, 96, 220)  # Of all values, the accumulator that a program is about apart
+_FULL = 220
 _SPARE = (40, 40, 64)
 """Registers beside every D, which may be in flight together, of a thread that is bound to few: at
 -O3 36 are enough (240 programs). Of 240 so bound ptxas 13.5.37 refuses two at -O0 and one at -O3,
@@ -85,11 +87,16 @@ def group_program(
     builder.forms = known or [main]
     builder.most = max(_REGISTERS[dice.below(4)], main.words("d") + 10 * WORDS)
     _prepare(builder, main, dice)
+    own = OF_GROUPS & focus.features
+    builder.asked = [_part] if focus.features - own or Has.ONE_WARP in own else []
+    builder.asked += [event for feature, event in _ASKED_FOR.items() if feature in own]
     parts: list[Draft] = []
     for _ in range(1 + dice.once_in(3)):
         dice, builder.here = builder.dice(), []
         kind, number = dice.below(6), dice.one_of(_EVENTS)
         count: Count = dice.one_of(_COUNTS)
+        if not parts and own - {Has.ONE_WARP}:
+            kind, count = 2, 2 + dice.below(2)
         by_word = kind in (1, 4)
         if by_word:
             count = Word(place=builder.word(), mask=_MASK if kind == 1 else 1)
@@ -101,12 +108,11 @@ def group_program(
         elif kind:
             arms, builder.here = [builder.here], []
             _events(builder, dice.below(4), loops=False)
-            step = Branch(condition=count if by_word else dice.below(2), then=())
-            parts.append(BlockDraft(step, {"then": arms[0], "otherwise": builder.here}))
+            parts.append(branch(count if by_word else dice.below(2), arms[0], builder.here))
         else:
             parts += builder.here
     ordered: list[Step] = [sync("proxy_fence"), Barrier()]
-    before = builder.before
+    before = _needed(builder, parts)
     if dice.below(3) == 0:
         ordered = [sync("copy_commit"), sync("copy_wait"), *ordered]
         before = [
@@ -123,6 +129,20 @@ def group_program(
         drafts.append(_stored(builder, name, form.words("d")))
     drafts += [_stored(builder, name, WORDS) for name in (*builder.values, "y")]
     return _program(builder, drafts, _bound(builder))
+
+
+def _needed(builder: GroupBuilder, parts: Sequence[Draft]) -> list[Step]:
+    """Return what is before all parts, without what gives a D values that nothing reads.
+
+    Compilers have nothing but scale-d that says where such a D begins.
+    """
+    needed = builder.before
+    for name in builder.d:
+        others = [step for step in needed if step.writes is None or step.writes.name != name]
+        if name in builder.unset and begins(name, (*others, *parts)):
+            needed = others
+            builder.buffers = [one for one in builder.buffers if one.name != f"g{name}"]
+    return needed
 
 
 def _bound(builder: GroupBuilder) -> int:
@@ -207,7 +227,10 @@ def _prepare(builder: GroupBuilder, main: Form, dice: Dice) -> None:
     """Draw accumulators, values for A's, and what is added up beside."""
     builder.room(3 * WORDS)  # of the sum, and what is added to it
     builder.load("y", WORDS)
-    for index in range(_ACCUMULATORS[dice.below(len(_ACCUMULATORS))]):
+    number = _ACCUMULATORS[dice.below(len(_ACCUMULATORS))]
+    if builder.most >= _FULL and dice.once_in(16):
+        number = _FULL  # As many as there is room for
+    for index in range(number):
         form = main
         if index and dice.below(2):
             left = builder.most - builder.registers - 2 * WORDS
@@ -217,6 +240,9 @@ def _prepare(builder: GroupBuilder, main: Form, dice: Dice) -> None:
         if builder.room(form.words("d")) or not index:
             name = f"d{index}"
             builder.d[name] = form
+            if dice.below(3) == 0 or Has.UNSET in builder.focus.features:
+                builder.fresh.add(name)
+                builder.unset.add(name)
             if dice.below(3):
                 builder.load(name, form.words("d"))
             else:
@@ -231,11 +257,11 @@ def _prepare(builder: GroupBuilder, main: Form, dice: Dice) -> None:
 def _events(builder: GroupBuilder, number: int, *, loops: bool) -> None:
     """Append what a part of a program does."""
     twin = loops and builder.dice().below(2) == 0
-    for index in range(number // 4 if twin else number):
+    for index in range(max(number // 4 if twin else number, 1 + len(builder.asked))):
         dice = builder.dice()
         event = _DONE[dice.below(len(_DONE))]
-        if index == 1 and builder.focus.features and not builder.parts:
-            event = _part
+        if index and builder.asked:
+            event = builder.asked.pop()
         (event if index else _multiply)(builder, dice)
     if twin:
         _twin(builder, builder.dice())
@@ -244,50 +270,9 @@ def _events(builder: GroupBuilder, number: int, *, loops: bool) -> None:
         _changed(builder, builder.dice())
 
 
-def _code(expression: Expression, destination: str) -> LaneCode:
-    source, opcode, constant = expression
-    results = tuple(f"r{WORDS + index}" for index in range(WORDS))
-    sources: tuple[int, ...] = (0, constant) if opcode == "prmt.b32" else (constant,)
-    code = tuple(
-        Assign(opcode=opcode, destinations=(results[index],), sources=(f"r{index}", *sources))
-        for index in range(WORDS)
-    )
-    return LaneCode(source=source, count=WORDS, destination=destination, results=results, code=code)
-
-
-def _added(name: str, registers: Sequence[str], opcode: str = "add.u32") -> LaneCode:
-    """Return what adds registers to a value."""
-    own = [f"{name}.{index}" for index in range(WORDS)]
-    results = tuple(f"r{2 * WORDS + index}" for index in range(WORDS))
-    code = tuple(
-        Assign(
-            opcode=opcode,
-            destinations=(results[index],),
-            sources=(f"r{index}", f"r{index + WORDS}"),
-        )
-        for index in range(WORDS)
-    )
-    return LaneCode(
-        source=" ".join((*own, *registers)), count=2 * WORDS, destination=name, results=results,
-        code=code,
-    )  # fmt: skip
-
-
-def _expression(builder: GroupBuilder, dice: Dice) -> Expression:
-    """Draw what is done with a value: every second time what was done before."""
-    if builder.expressions and dice.below(2):
-        return dice.one_of(builder.expressions)
-    opcode = dice.one_of(_OPERATIONS)
-    constant = dice.one_of(_SELECTIONS if opcode == "prmt.b32" else _CONSTANTS)
-    constant = 0x7FFF_7FFF if opcode == "and.b32" else constant
-    made = dice.one_of(builder.values), opcode, constant
-    builder.expressions.append(made)
-    return made
-
-
 def _value(builder: GroupBuilder, dice: Dice) -> None:
     """Append what makes registers of A; before it, perhaps, the same value for something else."""
-    expression = _expression(builder, dice)
+    expression = expression_of(builder, dice)
     if dice.below(2):
         _seen(builder, dice, expression)
         if dice.below(2):
@@ -304,8 +289,8 @@ def _made(builder: GroupBuilder, dice: Dice, expression: Expression) -> str:
             return dice.one_of(builder.made or builder.values)
         builder.made.append(name)
         # What no turn of a loop makes, or a later one, is there all the same.
-        builder.before.append(_code(expression, name))
-    builder.here.append(_code(expression, name))
+        builder.before.append(made_of(expression, name))
+    builder.here.append(made_of(expression, name))
     return name
 
 
@@ -315,27 +300,27 @@ def _twin(builder: GroupBuilder, dice: Dice) -> None:
     Between the two stands the wait for what the turn before has begun with that A; and each turn
     has another value. Compilers made one register of both (ptxas 12.4 to 13.2, 2026-11-28).
     """
-    expression = _expression(builder, dice)
+    expression = expression_of(builder, dice)
     _seen(builder, dice, expression)
     name = _made(builder, dice, expression)
     for index in range(1 + dice.below(3)):
         _product(builder, builder.dice(), needed=index == 0)
     _product(builder, builder.dice(), name, needed=True)
     builder.here.append(sync("commit_group"))
-    builder.here.append(_code((expression[0], "xor.b32", dice.one_of(_CONSTANTS)), expression[0]))
+    builder.here.append(made_of((expression[0], "xor.b32", dice.one_of(CONSTANTS)), expression[0]))
 
 
 def _seen(builder: GroupBuilder, dice: Dice, expression: Expression | None = None) -> None:
     """Append a value in registers of its own, and what adds it to a sum."""
-    builder.here.append(_code(expression or _expression(builder, dice), "t"))
-    builder.here.append(_added("y", listed("t")))
+    builder.here.append(made_of(expression or expression_of(builder, dice), "t"))
+    builder.here.append(added_to("y", listed("t")))
 
 
 def _changed(builder: GroupBuilder, dice: Dice) -> None:
     """Append a change of a value, of which others are made."""
     name = dice.one_of(builder.values)
-    constant = dice.one_of(_CONSTANTS)
-    builder.here.append(_code((name, "xor.b32", constant), name))
+    constant = dice.one_of(CONSTANTS)
+    builder.here.append(made_of((name, "xor.b32", constant), name))
 
 
 def _read(builder: GroupBuilder, dice: Dice) -> None:
@@ -345,10 +330,10 @@ def _read(builder: GroupBuilder, dice: Dice) -> None:
         return
     part = listed(name, WORDS * dice.below(builder.d[name].words("d") // WORDS))
     if kind:
-        builder.here.append(_added("y", part, dice.one_of(("add.u32", "xor.b32"))))
+        builder.here.append(added_to("y", part, dice.one_of(("add.u32", "xor.b32"))))
         return
     # Compilers took the value of before (ptxas 12.4 to 13.5, 2026-11-29).
-    expression = " ".join(part), dice.one_of(_OPERATIONS[:2]), dice.one_of(_CONSTANTS)
+    expression = " ".join(part), dice.one_of(OPERATIONS[:2]), dice.one_of(CONSTANTS)
     _seen(builder, dice, expression)
     _product(builder, builder.dice(), needed=True, d=name)
     _seen(builder, dice, expression)
@@ -368,7 +353,7 @@ def _given(builder: GroupBuilder, dice: Dice) -> None:
     _product(builder, builder.dice(), needed=True, d=name)
     product, part = builder.here.pop(), listed(name, WORDS * dice.below(count // WORDS))
     assert isinstance(product, AsyncProduct)
-    code = _code(_expression(builder, dice), " ".join(part))
+    code = made_of(expression_of(builder, dice), " ".join(part))
     same = replace(code, results=code.results[:1] * WORDS)
     builder.here += [replace(product, scale_d=0), same]
 
@@ -400,31 +385,16 @@ def _restage(builder: GroupBuilder, dice: Dice) -> None:
                 plain_store(registers=registers, count=WORDS, place=place, lanes=THREADS)
             )
     else:
-        builder.here.append(_row_store(builder, target, dice))
+        builder.here.append(row_store(builder, target, dice))
     # Between beginning and end nobody reads what is written.
     for _ in range(dice.below(3)):
         _product(builder, builder.dice(), but=name)
     builder.here += ends
 
 
-def _row_store(builder: GroupBuilder, stage: Copy, dice: Dice) -> OneWarp:
-    """Return what one warp stores by stmatrix where a matrix is copied to."""
-    warp, registers, name = dice.below(WARPGROUP), f"q{builder.rows}", stage.destination.buffer
-    builder.rows += 1
-    forms = [
-        form for form in everything(builder.module).row_stores
-        if operand_of(form).registers * 8 * ROW_BYTES <= stage.size
-    ]  # fmt: skip
-    form, turn = dice.one_of(forms), dice.below(2)
-    count = operand_of(form).registers
-    size = LANES * 4 * count
-    builder.buffers.append(Buffer(name=f"g{registers}", space="global", size=size))
-    rows = [row % (8 * count) for row in range(LANES)]
-    addresses = tuple(ROW_BYTES * (8 * count - 1 - row if turn else row) for row in rows)
-    return OneWarp(warp=warp, body=(
-        plain_load(registers=registers, count=count, place=Place(buffer=f"g{registers}")),
-        Op.of(form, registers=registers, buffer=name, addresses=addresses),
-    ))  # fmt: skip
+def _fenced(builder: GroupBuilder, dice: Dice) -> None:
+    """Append a fence, which need not be where one is asked for."""
+    builder.here.append(sync(dice.one_of(("fence", "fence", "proxy_fence"))))
 
 
 def _committed(builder: GroupBuilder, dice: Dice) -> None:
@@ -444,6 +414,23 @@ def _queued(builder: GroupBuilder, dice: Dice) -> None:
             _product(builder, builder.dice())
         builder.here.append(sync("commit_group"))
     _waited(builder, dice)
+
+
+def _by_turn(builder: GroupBuilder, dice: Dice) -> None:
+    """Append what is done in some turns of a loop, perhaps something else in the others."""
+    if builder.turns == 1:
+        return
+    asks, number = dice.one_of(_ASKED)
+    condition: Uniform = Turn(asks=asks, number=number)
+    if dice.below(4) == 0 and Has.BY_TURN not in builder.focus.features:
+        condition = Word(place=builder.word(), mask=1)
+    outer, then, otherwise = builder.here, list[Draft](), list[Draft]()
+    for builder.here, least in ((then, 1), (otherwise, 0)):
+        for _ in range(least + dice.below(2)):
+            inner = builder.dice()
+            _IN_SOME[inner.below(len(_IN_SOME))](builder, inner)
+    builder.here = outer
+    outer.append(branch(condition, then, otherwise))
 
 
 def _part(builder: GroupBuilder, dice: Dice) -> None:
@@ -495,7 +482,7 @@ def _mixed(builder: GroupBuilder, dice: Dice) -> None:
     made = operand_of(form, "d").registers
     if builder.room(made):
         builder.here.append(Op.of(form, d=f"m{made}", **given))
-        builder.here.append(_added("y", [f"m{made}.{index % made}" for index in range(WORDS)]))
+        builder.here.append(added_to("y", [f"m{made}.{index % made}" for index in range(WORDS)]))
 
 
 def _rows(builder: GroupBuilder, dice: Dice) -> None:
@@ -512,7 +499,7 @@ def _rows(builder: GroupBuilder, dice: Dice) -> None:
     addresses = tuple(ROW_BYTES * ((first + lane * step) % rows) for lane in range(LANES))
     form = dice.one_of(forms)
     builder.here.append(Op.of(form, registers="t", buffer=buffer.name, addresses=addresses))
-    builder.here.append(_added("y", listed("t")))
+    builder.here.append(added_to("y", listed("t")))
 
 
 def _turned(builder: GroupBuilder, dice: Dice) -> None:
@@ -520,7 +507,7 @@ def _turned(builder: GroupBuilder, dice: Dice) -> None:
     (form,) = everything(builder.module).transpositions
     name = dice.one_of([*builder.made, *builder.values])
     builder.here.append(Op.of(form, source=name, destination="t", count=WORDS))
-    builder.here.append(_added("y", listed("t")))
+    builder.here.append(added_to("y", listed("t")))
 
 
 def _multiply(builder: GroupBuilder, dice: Dice) -> None:
@@ -558,7 +545,10 @@ def _begin(builder: GroupBuilder, form: Form, d: str, a: str, dice: Dice, but: s
     a_tile = None if a else tile_of(builder, form, "a", builder.dice(), but)
     b_tile = tile_of(builder, form, "b", builder.dice(), but)
     scale_d: Uniform = (1, 3, 1, 0, 1, 3, 1, 2)[dice.below(8)]
-    if scale_d == 2:
+    if d in builder.fresh:
+        builder.fresh.remove(d)
+        scale_d = Turn(asks="ne", number=0) if builder.turns > 1 else 0
+    elif scale_d == 2:
         scale_d = Word(place=builder.word(), mask=1)
     signed = "imm-scale-a" in form.operands
     scales = [-1 if signed and dice.below(8) == 0 else 1 for _ in "ab"]
@@ -593,6 +583,9 @@ def _a_registers(builder: GroupBuilder, d: str, dice: Dice) -> str:
 _Event = Callable[[GroupBuilder, Dice], None]
 _DONE: tuple[_Event, ...] = (
     *(_multiply,) * 6, *(_committed,) * 2, *(_value,) * 3, *(_queued,) * 2, *(_part,) * 2,
-    _seen, _changed, _read, _given, _waited, _restage, _mixed, _rows, _turned,
+    _seen, _changed, _read, _given, _waited, _restage, _mixed, _rows, _turned, _fenced,
+    *(_by_turn,) * 2,
 )  # fmt: skip
 """What a program does in no particular order; all are equally likely."""
+_IN_SOME = (*_DONE[:-2], *(_waited,) * 3, *(_restage,) * 2)
+_ASKED_FOR: Mapping[Feature, _Event] = {Has.BY_TURN: _by_turn, Has.STAGES: _restage}

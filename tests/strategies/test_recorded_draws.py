@@ -19,19 +19,19 @@ from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import campaign_rounds, round_batches, selected_forms, undefined_of_round
 
-OF_PROGRAMS = 16
+OF_PROGRAMS = 17
 """GENERATOR_VERSION of programs with which their digests were recorded."""
 OF_INSTRUCTIONS = 10
 """The same of instructions."""
 ROUNDS = 3  # Of 12 programs
 
 DEFINED = {
-    "sm_75": "e7d7a560f0cbec13",
-    "sm_80": "9ec2f29d54d82849",
-    "sm_90": "8b803630fcb05849",
-    "sm_100a": "0907e8fed7bf7ae5",
+    "sm_75": "657f19272e8451f7",
+    "sm_80": "671074a266d426e3",
+    "sm_90": "94ef1bbde54182a1",
+    "sm_100a": "d738891bdb3b8ede",
 }
-UNDEFINED = {"sm_75": "ae9ac9f411fa953a", "sm_90": "a595756cc26ef94a"}
+UNDEFINED = {"sm_75": "bc59db5fc4adc105", "sm_90": "a3c566c7c964c634"}
 INSTRUCTIONS = {
     "sm_90": "9936c4bc443b16ac",
     "sm_90a": "4559edc1a05b7a48",

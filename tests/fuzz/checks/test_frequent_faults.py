@@ -69,7 +69,7 @@ def reports(
     only: str = "*",
 ) -> tuple[list[RoundReport], Counting]:
     """Carry out rounds, and count what the runner was asked."""
-    check = Programs(choice=choice, seed=5, selection=Selection(pattern=only))
+    check = Programs(choice=choice, seed=6, selection=Selection(pattern=only))
     with opened(choice) as ready, ExitStack() as stack:
         counting = made(ready)
         opened_check = check.on_runner(replace(ready, runner=counting), Silence(), stack)

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from value_runs import campaign, entries
 
 from corpus import Kind
@@ -62,7 +63,7 @@ def is_met(image: Images, residue: int = 5) -> bool:
     return zlib.crc32(image) % 16 == residue
 
 
-STOPS = 6
+STOPS = 0
 """Residue of the images at which a device stops; none that the oracle judges has it."""
 
 
@@ -160,6 +161,9 @@ def test_a_round_has_the_same_programs_images_and_suspects_whatever_came_of_idle
     for one, other in zip(with_it, without, strict=True):
         assert one.coverage.state() == other.coverage.state()
         one.apart, one.coverage, one.counts = other.apart, other.coverage, other.counts
+        for suspect in (*one.suspects.values(), *other.suspects.values()):
+            assert suspect.case is not None
+            force_setattr(suspect.case, "created", "")  # seconds lie between
         assert one == other
 
 

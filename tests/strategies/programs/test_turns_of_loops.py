@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -16,15 +17,16 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of, warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.models import model_for
+from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
 from oracle.program.operands import TURNS, Buffer, Place, Turn, Word
-from oracle.program.operations import set_registers
+from oracle.program.operations import move_registers, set_registers
 from oracle.program.program import Program, walk
-from oracle.program.steps import Branch, Loop, Step, plain_load, plain_store
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_load, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct
 from runners.emission import emit
 from runners.faults import by_name
-from runners.protocol import Ran
+from runners.protocol import Failure, Ran
 from runners.reference.encoding import encode
 from runners.reference.shipped import HostReference
 from runners.simulated_runner import SimulatedRunner
@@ -90,6 +92,76 @@ def reference() -> HostReference:
         return HostReference()
     except InfrastructureError as error:
         pytest.skip(str(error))
+
+
+def test_nothing_writes_a_d_that_the_first_turn_does_not_add() -> None:
+    def without(asked: int | Turn, count: int | Word = 3) -> Program:
+        program = looped(Turn(asks="ne", number=0), count)
+        kept = [one for one in program.steps if one.names.get("registers") != "c" or one.stores]
+        at = next(index for index, one in enumerate(kept) if isinstance(one, Loop))
+        body = (replace(s, scale_d=asked) if isinstance(s, AsyncProduct) else s
+                for s in kept[at].body)  # fmt: skip
+        kept[at] = replace(kept[at], body=tuple(body))
+        return replace(program, steps=tuple(kept))
+
+    for first in (0, Turn(asks="ne", number=0), Turn(asks="and", number=1)):
+        program = without(first)
+        assert undefined(program, target="sm_90a") == ()
+        images = images_of(program)
+        expected = execute(program, images, target="sm_90a").images
+        assert np.array_equal(simulated(program, images), expected)
+        assert allowed_bytes(permitted(program, images, target="sm_90a"), expected).all()
+    for first in (1, Turn(asks="lt", number=1), Turn(asks="ne", number=1)):
+        (wrong,) = undefined(without(first), target="sm_90a")
+        assert wrong.cause is Breach.CONTENT
+        assert refused_at(without(first)) == ("uninitialised register", wrong.step)
+    # Where there may be no turn at all, the last store has nothing to store.
+    (wrong,) = undefined(without(Turn(asks="ne", number=0), COUNT), target="sm_90a")
+    assert wrong.cause is Breach.CONTENT
+
+
+def refused_at(program: Program) -> tuple[str, str]:
+    """Return what the simulated device refuses, and at which step."""
+    module = emit(program, module=MODULE)
+    with SimulatedRunner("sm_90a") as runner:
+        ran = runner.run(runner.compile(module), images_of(program)[2:])  # type: ignore[arg-type]
+    assert isinstance(ran, Failure)
+    found = re.match(r"line (\d+): (race|uninitialised register)", ran.detail)
+    assert found is not None, ran.detail
+    before = "\n".join(module.ptx.splitlines()[: int(found[1])])
+    return found[2], re.findall(r"// ([\w.]+): ", before)[-1]
+
+
+@pytest.mark.parametrize(("kind", "cause"), [
+    ("fence", Breach.UNFENCED), ("proxy_fence", Breach.PROXY),
+    ("commit_group", Breach.IN_FLIGHT), ("wait_group", Breach.IN_FLIGHT),
+])  # fmt: skip
+def test_what_orders_multiplications_in_every_turn_is_not_left_out_of_one(
+    kind: str, cause: Breach
+) -> None:
+    def program(asked: Turn, *otherwise: Step) -> Program:
+        made = looped(Turn(asks="ne", number=0), 3)
+        at = next(index for index, one in enumerate(made.steps) if isinstance(one, Loop))
+        (copy,) = (one for one in made.steps if isinstance(one, Copy))
+        loop = made.steps[at]
+        body = [Barrier(), copy, sync("proxy_fence"), Barrier(), *loop.body,
+                move_registers(source="c", destination="seen", count=4)]  # fmt: skip
+        index = body.index(sync(kind))
+        body[index] = Branch(condition=asked, then=(body[index],), otherwise=otherwise)
+        loop = replace(loop, body=tuple(body))
+        return replace(made, steps=(*made.steps[:at], loop, *made.steps[at + 1 :]))
+
+    first = Turn(asks="lt", number=1)
+    for whole in (program(Turn(asks="lt", number=3)), program(first, sync(kind))):
+        assert undefined(whole, target="sm_90a") == ()
+        images = images_of(whole)
+        expected = execute(whole, images, target="sm_90a").images
+        assert np.array_equal(simulated(whole, images), expected)
+    wrong = undefined(program(first), target="sm_90a")
+    assert {one.cause for one in wrong} == {cause}
+    what, step = refused_at(program(first))
+    assert what == "race"
+    assert step in {one.step for one in wrong}
 
 
 @pytest.mark.parametrize("asks", TURNS)
