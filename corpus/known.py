@@ -112,7 +112,7 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: NonEmpty
     failure: NonEmpty
-    """As `corpus.finding.Identity` has it, and so the next three, which are patterns."""
+    """A pattern, as the next three are, of what `corpus.finding.Identity` has."""
     instructions: tuple[NonEmpty, ...] = ()
     """A pattern for each instruction, in any order; ["*"] alone fits any instructions."""
     condition: str = ""
@@ -139,7 +139,7 @@ class KnownRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             all(map(_fits, wanted, some)) for some in permutations(identity.instructions)
         )
         return (
-            self.failure == identity.failure
+            _fits(self.failure, identity.failure)
             and _fits(self.condition, identity.condition)
             and _fits(self.message, identity.message)
             and (self.instructions == ("*",) or named)

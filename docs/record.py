@@ -98,7 +98,7 @@ def trophies(rows: Iterable[KnownRow], entries: Sequence[Entry], answers: Answer
     yield from ("## Wrong results", "", *_TABLE)
     causes: dict[str, list[KnownRow]] = defaultdict(list)
     for row in rows:
-        if row.failure == WRONG_RESULT:
+        if WRONG_RESULT in row.failure:
             causes[row.cause].append(row)
     yield from map(_trophy, causes.values())
     yield from ("", "## Code that some lanes alone reach, and crashes: LLVM", "", *_TABLE)

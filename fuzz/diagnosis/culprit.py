@@ -95,7 +95,7 @@ from strategies.matrices import (
 )
 from strategies.simplification.examples import Site, edited, visit, without
 
-_MOST_STEPS = 256  # steps of a program that is looked into; loops are longer
+_MOST_STEPS = 512  # steps of a program that is looked into; loops are longer
 _ELEMENTWISE = "element-wise operation"
 
 
