@@ -346,7 +346,8 @@ class Examiner:
         # another verdict.
         names = {(one.identity, one.builds) for one in job.replayed}
         is_new = (told.bucket.identity, told.bucket.builds) not in names
-        return evidence if in_company(culprit) and is_new else self._named(evidence, culprit)
+        waits = in_company(culprit) and is_new and told.culprit
+        return evidence if waits else self._named(evidence, culprit)
 
     def _refused(self, subject: Subject, failure: Failure) -> Evidence | None:
         """Return scalar code at which a compiler dies without a word."""
@@ -453,7 +454,7 @@ class Examiner:
     def _named(self, evidence: Evidence, culprit: Culprit | None) -> Evidence:
         """Name a finding after what is wrong, and after the members that alone have it."""
         parties = self._parties
-        alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else ""
+        alone = who_alone(evidence.kind, parties.wrong, parties.asked) if parties else None
         return named_after(evidence, culprit, builds=alone)
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:

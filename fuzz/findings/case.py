@@ -33,7 +33,7 @@ from corpus.finding import EXPECTED, INPUT, MODULE, PROGRAM, RIGHT, WRONG_STEP
 from corpus.programs import decode_program, encode_program, pack, unpack
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import CODE, Culprit, words_of
-from fuzz.findings.families import Bucket, bucket_of_culprit
+from fuzz.findings.families import Bucket, bucket_of_culprit, look_of
 from fuzz.findings.launches import Setup, parse_launch, setup_of
 from fuzz.findings.verdicts import (
     NO_PROGRAM,
@@ -101,10 +101,26 @@ class Evidence:
     culprit: str = ""  # the step that experiments show to be wrong; "" where none tells
 
 
-def named_after(evidence: Evidence, culprit: Culprit | None, *, builds: str = "") -> Evidence:
-    """Return a finding named after what is wrong; as it is, where that is unknown."""
-    if culprit is None or culprit.instructions == (CODE,):
+def named_after(
+    evidence: Evidence, culprit: Culprit | None, *, builds: str | None = None
+) -> Evidence:
+    """Return a finding named after what is wrong; as it is, where that is unknown.
+
+    `builds`: those that alone have it, where builds are compared. There wrong code of lanes, of
+    which nothing more is known yet, is named after what it ends in, and no longer after a product.
+    """
+    results = None if builds is None else _results(evidence.attempts)
+    if culprit is None or (culprit.instructions == (CODE,) and results is None):
         return evidence
+    builds = builds or ""
+    if culprit.instructions == (CODE,) and results is not None:
+        expected, actual = (one[None] for one in results)
+        name, condition = look_of(
+            evidence.subject.program, evidence.subject.image[None], actual, expected=expected,
+            target=evidence.subject.module.target, form=None,
+        )  # fmt: skip
+        bucket = Bucket.of(evidence.kind, name, condition=condition, builds=builds)
+        return replace(evidence, bucket=bucket)
     bucket = bucket_of_culprit(evidence.kind, culprit, builds)
     return replace(evidence, bucket=bucket, culprit=culprit.which or words_of(culprit))
 

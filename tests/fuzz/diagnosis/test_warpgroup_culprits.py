@@ -11,9 +11,11 @@ import pytest
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of, in_company
-from fuzz.diagnosis.experiments import ExperimentDevice, key_of
+from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice, key_of
 from fuzz.diagnosis.hangs import what_hangs
-from fuzz.findings.verdicts import Subject, smallest_kernel
+from fuzz.findings.case import Evidence, named_after
+from fuzz.findings.families import Bucket
+from fuzz.findings.verdicts import Attempt, Subject, smallest_kernel
 from fuzz.shrinking import shrink, verdicts_by
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
@@ -463,3 +465,22 @@ def test_of_what_is_right_nothing_is_said(wrong: Program) -> None:
     image = np.zeros(wrong.image_bytes, np.uint8)
     runner = Defective(lambda steps: False)
     assert culprit_of(ExperimentDevice(runner, module), wrong, image) is None
+
+
+def test_wrong_code_is_not_named_after_a_product_where_builds_are_compared() -> None:
+    module = emit(ALONE, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, ALONE.image_bytes, np.uint8)
+    expected = execute(ALONE, image[None], target="sm_90a").images
+    actual = expected.copy()
+    actual[:, ALONE.offset("ow")] ^= 1
+    kind, code_of_lanes = Kind.VIOLATION, Culprit(instructions=(CODE,))
+    evidence = Evidence(
+        kind=kind, bucket=Bucket.of(kind, "wgmma.mma_async m64n8k16 f32 f16 f16"),
+        subject=Subject(module=module, program=ALONE, image=image, copies=1),
+        attempts=[Attempt(kind=kind, actual=actual, expected=expected[0], failed=1)],
+    )  # fmt: skip
+    named = named_after(evidence, code_of_lanes, builds="")
+    assert named.bucket.identity.instructions == ("scalar code that ends in xor",)
+    assert not named.culprit
+    assert named_after(evidence, code_of_lanes) is evidence
+    assert named_after(evidence, None, builds="") is evidence
