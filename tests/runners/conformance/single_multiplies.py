@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oracle.isa.forms import Form, Format, Matrix
 from oracle.isa.lookup import ACCESS_FORMS, MMA_FORMS
+from oracle.layouts import Tile
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program
 from oracle.program.steps import Barrier, Copy, Op, Step
@@ -43,44 +44,22 @@ class Access:
     """Whether shared memory is aligned no better than the page asks for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tile:
-    """One matrix, where it lies."""
+def _placed(matrix: Matrix, layout: str, access: Access) -> tuple[int, Tile]:
+    """Return where one matrix lies in its buffer, and how.
 
-    matrix: Matrix
-    layout: str
-    access: Access
-
-    @property
-    def unit(self) -> int:
-        """Bytes of which the start of each row (or column) is a multiple.
-
-        The fragment's size, as 9.7.14.4.2 wants it, and in shared memory at least 16 bytes: there
-        sm_90 loads 8- and 4-byte fragments with LDSM, which raises "misaligned address" for rows
-        that the page allows (H200, 2026-11-21; `test_whole_images.py`, docs/findings.md).
-        """
-        least = 16 if "shared" in self.access.space and not self.access.page_alignment else 1
-        return max(least, self.matrix.fragment_bytes)
-
-    @property
-    def stride(self) -> int:
-        """Elements from one row (or column) to the next."""
-        default = self.matrix.default_stride(self.layout)
-        if self.access.padding == 0:
-            return default
-        unit = self.unit * 8 // self.matrix.type.bits
-        return -(-default // unit) * unit + (self.access.padding - 1) * unit
-
-    @property
-    def offset(self) -> int:
-        return self.access.offset * self.unit
-
-    @property
-    def size(self) -> int:
-        """Bytes of the buffer, with a guard behind the matrix."""
-        instances = self.matrix.leading_instances(self.layout)
-        elements = (instances - 1) * self.stride + self.matrix.default_stride(self.layout)
-        return self.offset + -(-elements * self.matrix.type.bits // 8) + 32
+    Each line starts at a multiple of the fragment's size, as 9.7.14.4.2 wants it, and in shared
+    memory of at least 16 bytes: there sm_90 loads 8- and 4-byte fragments with LDSM, which raises
+    "misaligned address" for rows that the page allows (H200, 2026-11-21; `test_whole_images.py`,
+    docs/findings.md).
+    """
+    least = 16 if "shared" in access.space and not access.page_alignment else 1
+    unit = max(least, matrix.fragment_bytes)
+    stride = None if access.stride == "default" else matrix.default_stride(layout)
+    if access.padding:
+        elements = unit * 8 // matrix.type.bits
+        lines = -(-matrix.default_stride(layout) // elements)
+        stride = (lines + access.padding - 1) * elements
+    return access.offset * unit, Tile(matrix=matrix, layout=layout, stride=stride)
 
 
 def program(form: Form, access: Access) -> Program:
@@ -88,39 +67,38 @@ def program(form: Form, access: Access) -> Program:
     shared = "shared" in access.space
     space = "" if access.space == "generic shared" else access.space
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": access.c_layout, "d": access.d_layout}
-    tiles = {
-        operand: _Tile(matrix=form.matrix(operand), layout=layout, access=access)
-        for operand, layout in layouts.items()
-    }
-    buffers = [Buffer(name=f"g{name}", space="global", size=t.size) for name, t in tiles.items()]
+    placed = {name: _placed(form.matrix(name), layout, access) for name, layout in layouts.items()}
+    # With a guard behind each matrix.
+    sizes = {name: offset + tile.extent + 32 for name, (offset, tile) in placed.items()}
+    buffers = [Buffer(name=f"g{name}", space="global", size=size) for name, size in sizes.items()]
     steps: list[Step] = []
     prefix = "g"
     if shared:
         prefix = "s"
         buffers += [
-            Buffer(name=f"s{name}", space="shared", size=t.size) for name, t in tiles.items()
+            Buffer(name=f"s{name}", space="shared", size=size) for name, size in sizes.items()
         ]
-        steps += [_copy(f"g{name}", f"s{name}", tile) for name, tile in tiles.items()]
+        steps += [_copy(f"g{name}", f"s{name}", size) for name, size in sizes.items()]
         steps.append(Barrier())
-    for name, tile in tiles.items():
+    for name, (offset, tile) in placed.items():
         if name == "d":
             steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
         reached = Op.of(
             form=ACCESS_FORMS[tile.matrix, tile.layout, space],
             fragment=name,
-            place=Place(buffer=prefix + name, offset=tile.offset),
-            stride=None if access.stride == "default" and not access.padding else tile.stride,
+            place=Place(buffer=prefix + name, offset=offset),
+            stride=tile.stride,
             stride_in_register=access.stride == "register",
-            immediate=tile.offset if access.in_instruction else 0,
+            immediate=offset if access.in_instruction else 0,
         )
         steps.append(reached)
     if shared:
-        steps += [Barrier(), _copy("sd", "gd", tiles["d"])]
+        steps += [Barrier(), _copy("sd", "gd", sizes["d"])]
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
-def _copy(source: str, destination: str, tile: _Tile) -> Copy:
-    return Copy(source=Place(buffer=source), destination=Place(buffer=destination), size=tile.size)
+def _copy(source: str, destination: str, size: int) -> Copy:
+    return Copy(source=Place(buffer=source), destination=Place(buffer=destination), size=size)
 
 
 def accesses() -> Iterator[Access]:
