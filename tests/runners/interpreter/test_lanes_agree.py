@@ -5,16 +5,14 @@ import random
 import numpy as np
 import pytest
 from scalar_operands import operands
+from test_reference_agrees import assert_agrees, assert_same
 
-from oracle.execution.execution import execute
 from oracle.isa.lookup import FORMS
 from oracle.isa.targets import Module
 from oracle.models import model_for
 from oracle.program.lane_code import Assign, LaneCode
 from oracle.program.program import walk
 from oracle.scalar import SCALARS
-from runners.reference.encoding import encode
-from strategies.contents import Recipe, ValueClass, expand
 from strategies.draws import draw
 from strategies.features import Focus, Has
 from strategies.matrices import single_program
@@ -98,10 +96,7 @@ def assert_row(reference, row, dice):
     images[:5].view("<u4")[:] = rng.choice(EDGES, (5, program.image_bytes // 4))
     # Of some, numbers lie near each other.
     images[4].view("<u4")[:] = images[4].view("<u4")[:1] + rng.integers(0, 3, images.shape[1] // 4)
-    expected = execute(program, images).images
-    actual = reference.execute(encode(program, model_for("sm_90")), images)
-    differs = np.argwhere((expected != actual).reshape(8, -1, 4).any(axis=2))
-    assert np.array_equal(actual, expected), (row.opcode, str(program), differs[:3])
+    assert_same(reference, program, images)
 
 
 @pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
@@ -126,9 +121,7 @@ def test_results_that_are_about_to_be_flushed(reference, opcode):
     for index, given in enumerate(operands(row, 8)):
         words[..., index] = given.astype(np.uint32)
         words[..., index + 4] = given.astype(np.uint64) >> np.uint64(32)
-    expected = execute(program, images).images
-    actual = reference.execute(encode(program, model_for("sm_90")), images)
-    assert np.array_equal(actual, expected)
+    assert_same(reference, program, images)
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(400, marks=pytest.mark.slow)])
@@ -137,9 +130,6 @@ def test_drawn_code(reference, count):
     focus = Focus(features=frozenset({Has.LANES_ALONE}))
     strategy, seen = programs(focus, module=Module.named("sm_90", "8.7"), forms=FORMS), 0
     for number, program in enumerate(draw(strategy, count, 28)):
-        images = expand(Recipe(classes=tuple(ValueClass), seed=number), program, 19)
-        expected = execute(program, images).images
-        actual = reference.execute(encode(program, model_for("sm_90")), images)
-        assert np.array_equal(actual, expected), str(program)
+        assert_agrees(reference, program, model_for("sm_90"), 19, number)
         seen += any(isinstance(step, LaneCode) for step in walk(program.steps))
     assert seen > count * 3 // 4

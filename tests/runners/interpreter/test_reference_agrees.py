@@ -48,14 +48,19 @@ def product_program(form):
     return single_program(product_of(form))
 
 
-def assert_agrees(reference, program, model, count, seed=1):
+def assert_same(reference, program, images, model=None):
+    """Check the reference against the oracle, and return what both say."""
+    model = model or model_for("sm_90")
     encoded = encode(program, model)
-    images = expand(Recipe(classes=CLASSES, seed=seed), program, count)
     expected = execute(program, images, model=model).images
-    actual = reference.execute(encoded, images)
-    different = np.flatnonzero((actual != expected).any(axis=1))
+    different = np.flatnonzero((reference.execute(encoded, images) != expected).any(axis=1))
     assert not different.size, (str(program), different.tolist())
-    return int((expected != images).any())
+    return expected
+
+
+def assert_agrees(reference, program, model, count, seed=1):
+    images = expand(Recipe(classes=CLASSES, seed=seed), program, count)
+    return int((assert_same(reference, program, images, model) != images).any())
 
 
 ENDS = {
@@ -82,9 +87,7 @@ def test_operations_on_every_element(reference, name):
             program = single_program(step)
             size = program.image_bytes * 8 // fmt.bits
             images = rng.choice(patterns, (4, size)).view(np.uint8)
-            expected = execute(program, images).images
-            actual = reference.execute(encode(program, model_for("sm_90")), images)
-            assert np.array_equal(actual, expected), (operation, hex(constant))
+            assert_same(reference, program, images)
 
 
 def test_zeros_keep_their_sign_through_scalar_arithmetic(reference):
@@ -94,10 +97,7 @@ def test_zeros_keep_their_sign_through_scalar_arithmetic(reference):
     signs[:64] = 1
     signs[:32, program.offset("b") // 2 : program.offset("c") // 2] = 0
     images = (signs << 15).astype("<u2").view(np.uint8)
-    expected = execute(program, images).images
-    assert len(np.unique(expected[:, program.offset("d") :])) > 1
-    actual = reference.execute(encode(program, model_for("sm_90")), images)
-    assert np.array_equal(actual, expected)
+    assert len(np.unique(assert_same(reference, program, images)[:, program.offset("d") :])) > 1
 
 
 def test_what_the_interpreter_does_not_do_is_refused():
@@ -140,9 +140,7 @@ def test_scales_of_any_bits(reference):
     assert forms.keys() == {"ue8m0", "ue4m3"}
     for program in map(product_program, forms.values()):
         images = np.random.default_rng(28).integers(0, 256, (64, program.image_bytes), np.uint8)
-        expected = execute(program, images, target="sm_120a").images
-        actual = reference.execute(encode(program, model_for("sm_120a")), images)
-        assert np.array_equal(actual, expected)
+        assert_same(reference, program, images, model_for("sm_120a"))
 
 
 def test_any_metadata_and_selector(reference):
@@ -157,9 +155,7 @@ def test_any_metadata_and_selector(reference):
             images = expand(Recipe(classes=CLASSES, seed=selector), program, 2 * len(CLASSES))
             place = program.offset("e")
             images[:, place : place + 128] = dice.integers(0, 256, (len(images), 128))
-            expected = execute(program, images, target="sm_90").images
-            actual = reference.execute(encode(program, model_for("sm_90")), images)
-            assert np.array_equal(actual, expected), (form.opcode, selector)
+            assert_same(reference, program, images)
 
 
 def test_metadata_whose_register_d_has_too(reference):
@@ -177,9 +173,7 @@ def test_metadata_whose_register_d_has_too(reference):
             images = expand(Recipe(classes=CLASSES, seed=place), program, len(CLASSES))
             start = program.offset("e")
             images[:, start : start + 128] = rng.integers(0, 256, (len(images), 128))
-            expected = execute(program, images, target="sm_90").images
-            actual = reference.execute(encode(program, model_for("sm_90")), images)
-            assert np.array_equal(actual, expected), (form.opcode, place)
+            assert_same(reference, program, images)
 
 
 @pytest.mark.slow
