@@ -504,14 +504,17 @@ class Reducer:
             pieces += [
                 (f".reg .{one} {', '.join(names)};", True) for one, names in types.items() if names
             ]
-        self._try(pieces)
+        if pieces != self._pieces:
+            self._try(pieces)
 
         def fewer(head: re.Match[str]) -> str:
             named = ((one, _WORD.findall(one.partition("[")[0])[-1:]) for one in head[2].split(","))
             parameters = [one for one, name in named if used.issuperset(name)]
             return f"{head[1]}{','.join(parameters).strip()})"
 
-        self._try([(_ENTRY.sub(fewer, words), free) for words, free in self._pieces])
+        pieces = [(_ENTRY.sub(fewer, words), free) for words, free in self._pieces]
+        if pieces != self._pieces:
+            self._try(pieces)
 
 
 def _before(name: str, names: Iterable[str]) -> list[str]:

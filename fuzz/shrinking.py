@@ -136,10 +136,15 @@ def shrink_program(trials: Trials) -> None:
     # Of fewer multiplications each try costs less.
     for reduction in (plain, fitted):
         _reduce(trials, reduction)
+    large = _LARGE if begin.program.warps > 1 else 0
     while True:
         at = trials.best
         for reduction in (alone, given, *_SINGLE):
             _reduce(trials, reduction)
+            if large and reduction is _SINGLE[0]:
+                # Of zeros a kernel needs fewer lines, and no compiler is asked about them.
+                _zero_large(trials, most=large)
+                large = 0
         if trials.best is at:
             break
     if at is begin:
@@ -186,16 +191,14 @@ def _offered(best: Example, reduction: Reduction, begin: int) -> Iterator[tuple[
 
 # The contents
 
+_LARGE = 3  # ways to part an image: the whole, all but matrices, and by buffers
 _SIMPLIFIED = 32  # most cells whose values are simplified; more than a person reads anyway
 _DOTS = 2  # most dot products for which sums are drawn; of a fault in one there is rarely a second
 
 
 def shrink_contents(trials: Trials) -> None:
     """Make the image of the smallest example smaller until no cell alone can become zero."""
-    cells = cells_of(trials.best.program)
-    # What is large goes first.
-    for parts in cells.groups():
-        _zero(trials, cells, parts)
+    cells = _zero_large(trials)
     while True:
         at = trials.best
         _zero_cells(trials, cells)
@@ -206,6 +209,14 @@ def shrink_contents(trials: Trials) -> None:
                 any(_first_of(trials, images) for images in ways)
         if trials.best is at:
             return
+
+
+def _zero_large(trials: Trials, most: int | None = None) -> Cells:
+    """Zero what is large, in all ways to part it or the first few; return the cells."""
+    cells = cells_of(trials.best.program)
+    for parts in islice(cells.groups(), most):
+        _zero(trials, cells, parts)
+    return cells
 
 
 def _zero_cells(trials: Trials, cells: Cells) -> None:

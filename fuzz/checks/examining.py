@@ -241,7 +241,8 @@ class Examiner:
         files = dict(files_of(evidence))
         if not (lost or is_there):
             case = self._compared(case, evidence)
-            left = min(KERNEL_SECONDS, max(0.0, end - time.monotonic()))
+            # What the program has left of its half is for the kernel.
+            left = min(2 * KERNEL_SECONDS, max(0.0, end - time.monotonic()))
             kernel = smallest_kernel(self._ready.runner, subject, evidence.kind, seconds=left)
             if kernel is not None:
                 files[KERNEL] = kernel.encode()
