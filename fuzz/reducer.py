@@ -17,8 +17,7 @@ from itertools import accumulate, groupby, islice, takewhile
 from corpus import ShrinkStatus
 from oracle.errors import UsageError
 from oracle.isa.legality import Verdict, explain
-from runners.emission.modules import KernelLine
-from runners.ptx_text import header
+from runners.ptx_text import KernelLine, header
 
 Piece = tuple[str, bool]
 """A statement, label or head of a module, in one line, and whether it may go alone."""

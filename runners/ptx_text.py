@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from itertools import pairwise
+from typing import NamedTuple
 
 from oracle.errors import UsageError
 from oracle.isa.legality import directives, without_comments
@@ -27,6 +28,9 @@ _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 CUBIN_HEADER_BYTES, _EM_CUDA = 64, 190
 """Bytes of a cubin that tell that it is one, and its machine (ELF-64 Object File Format, 1.5)."""
 
+_REGISTER = re.compile(r"%\w+")
+_INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")
+_NO_RESULT = ("bra", "bar.")
 _LISTED = re.compile(r"^Fatbin (ptx|elf) code:\n=+\n(.*?)(?=^Fatbin |\Z)", re.MULTILINE | re.DOTALL)
 """A part of what cuobjdump prints of a program: PTX, or the facts about machine code."""
 
@@ -129,3 +133,36 @@ def ptx_digests(ptx: str) -> dict[str, str]:
         words = _LABEL.sub("L", " ".join(" ".join([*parts, body]).split()))
         digests[name] = hashlib.sha256(words.encode()).hexdigest()
     return digests
+
+
+class KernelLine(NamedTuple):
+    """A line of a kernel: an instruction, or a label with no opcode."""
+
+    text: str
+    guard: str = ""
+    opcode: str = ""
+    operands: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> KernelLine:
+        """Take a line of PTX apart."""
+        found = _INSTRUCTION.fullmatch(text)
+        if found is None:
+            return cls(text)
+        guard, opcode, rest = found.groups()
+        # Commas divide them; what is inside of braces and brackets stays together.
+        operands = re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", rest)
+        return cls(text, guard or "", opcode, tuple(one.strip() for one in operands))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Registers that it writes, in the order of the operand; a store's first is an address."""
+        if not self.operands or self.operands[0][0] == "[" or self.opcode.startswith(_NO_RESULT):
+            return ()
+        return tuple(_REGISTER.findall(self.operands[0]))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Registers that it reads, its guard's first."""
+        read = self.operands[1 if self.writes else 0 :]
+        return tuple(_REGISTER.findall(" ".join((self.guard, *read))))

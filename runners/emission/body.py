@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import gcd
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES, Format, replicated
@@ -47,8 +47,10 @@ from oracle.program.steps import (
     multiplies,
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from runners.emission.copies import VECTORS, Piece, pieces
 from runners.emission.descriptors import asked, multiplied
-from runners.emission.offsets import lane_offsets
+from runners.emission.offsets import lane_offsets, progression
+from runners.emission.registers import braced, declared, displaced
 from runners.emission.registers import operand_registers as operand_registers
 from runners.kernels import Kernel
 
@@ -61,8 +63,6 @@ _BASES = {
 """Base registers, by the space of the buffer and the spelling of the state space."""
 _WIDEST = 16  # bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`
 _UNROLLED = 8  # most rounds of one copy that are written out; more become a loop
-_VECTORS = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}
-"""Types of what one lane can move at a time, by their bytes."""
 # `.rn` is written out: without it a compiler may contract mul and add into fma (PTX ISA, Floating
 # Point Instructions: add, mul).
 _ARITHMETIC = {
@@ -81,17 +81,21 @@ class Body:
     """Instructions in order, and what they make a kernel declare; `write` appends steps.
 
     wmma is spelled with `.aligned` or not. The image lies in "global", or in "shared". `used` are
-    registers of the prologue that the body reads.
+    registers of the prologue that the body reads. In a `brief` one, each constant of an address
+    stands in the brackets, also where a step's `immediate` says that a register has it.
     """
 
-    def __init__(self, program: Program, aligned: bool, image_space: str = "global") -> None:
-        self.program, self.image_space = program, image_space
+    def __init__(
+        self, program: Program, aligned: bool, image_space: str = "global", brief: bool = False
+    ) -> None:
+        self.program, self.image_space, self._brief = program, image_space, brief
         self.lines: list[str] = []
         self.used: set[str] = set()
         self._aligned, self._labels = aligned, 0
         self._threads, self._thread = program.threads, "%lane" if program.warps == 1 else "%thread"
         self._scratch: dict[str, int] = {}
-        self._registers, self._declared = operand_registers(program)
+        self._once: dict[str, str] = {}  # registers that are written once, by the instruction
+        self._registers, self._allotted = operand_registers(program)
         self._names: dict[str, str] = {}  # registers of the scalar code that is being written
         self._turn = "", ""  # registers with the turn of the loop around, and how many it has
 
@@ -115,6 +119,16 @@ class Body:
         number = self._scratch.get(type_, 0)
         self._scratch[type_] = number + 1
         return f"{_PREFIXES[type_]}{number}"
+
+    def once(self, type_: str, instruction: str) -> str:
+        """Return the register, `{}` in an instruction, of what it computes of the prologue's.
+
+        It is appended where the steps around, or those they stand in, have not done so yet.
+        """
+        if instruction not in self._once:
+            register = self._once[instruction] = self.scratch(type_)
+            self.add(instruction.format(register))
+        return self._once[instruction]
 
     def labels(self, *words: str) -> tuple[str, ...]:
         """Return labels that nothing has used yet; those of one call share a number."""
@@ -141,29 +155,32 @@ class Body:
         """Return how a state space, or an opcode that names one, is spelled for this image."""
         return space if self.image_space == "global" else space.replace("global", self.image_space)
 
-    def declarations(self, kernel: Kernel, of_shared: str) -> list[str]:
-        """Declare a block's shared memory, its registers `of_shared`, and those of the steps."""
-        lines = []
+    def declarations(self, kernel: Kernel, *registers: tuple[str, str]) -> list[str]:
+        """Declare a block's shared memory, these registers, the prologue's, and those of steps."""
+        lines, every = [], [*registers]
         if kernel.shared_bytes:
             size = kernel.shared_bytes * kernel.warps_per_block
-            lines = [
-                f"    .reg .b64 {of_shared};",
-                f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
-            ]
+            lines = [f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];"]
+            every.append(("b64", "%shared"))
+        if "%shared_generic" in self.used:
+            every.append(("b64", "%shared_generic"))
         if "%zero" in self.used:
-            lines.append("    .reg .b32 %zero; .reg .b64 %high;")
-        scratch = self._scratch.items()
-        return lines + self._declared + [f"    .reg .{t} {_PREFIXES[t]}<{n}>;" for t, n in scratch]
+            every += [("b32", "%zero"), ("b64", "%high")]
+        scratch = ((type_, f"{_PREFIXES[type_]}<{n}>") for type_, n in self._scratch.items())
+        return lines + declared((*every, *self._allotted, *scratch))
 
-    def zero(self) -> list[str]:
-        """Return what computes a zero that no compiler can fold, if it is used."""
-        if "%zero" not in self.used:
-            return []
-        return [
-            "    // a zero that no compiler can fold: no address reaches 2^60",
-            "    shr.u64 %high, %image_generic, 60;",
-            "    cvt.u32.u64 %zero, %high;",
-        ]
+    def prologue(self) -> list[str]:
+        """Return what computes of `%image_generic` and `%shared` what is used."""
+        lines = []
+        if "%shared_generic" in self.used:
+            lines.append("    cvta.shared.u64 %shared_generic, %shared;")
+        if "%zero" in self.used:
+            lines += [
+                "    // a zero that no compiler can fold: no address reaches 2^60",
+                "    shr.u64 %high, %image_generic, 60;",
+                "    cvt.u32.u64 %zero, %high;",
+            ]
+        return lines
 
     # Addresses
 
@@ -177,26 +194,35 @@ class Body:
             )
         return self.use(_BASES[lies_in, space])
 
-    def _address(self, place: Place, space: str, *, immediate: int = 0, lane: str = "") -> str:
-        """Return the operand, such as "[%rd0+16]"; each lane's own offset may be added."""
-        register = self._base(place.buffer, space)
-        rest = self.program.offset(place.buffer) + place.offset - immediate
-        for addend in filter(None, (rest, lane)):
-            total = self.scratch("b64")
-            self.add(f"add.s64 {total}, {register}, {addend}")
-            register = total
-        return displaced(register, immediate)
+    def own(self, base: str, pitch: int) -> str:
+        """Return a register with the start of what each thread has, so many bytes apart."""
+        kind = "u32" if pitch > 0 else "s32"
+        thread = self.use(self._thread)
+        return self.once("b64", f"mad.wide.{kind} {{}}, {thread}, {pitch}, {base}")
 
-    def _own_address(self, step: Step, operand: str) -> str:
-        """Return an address as the register of the destination holds it that is to have it."""
+    def _offset(self, place: Place) -> int:
+        """Return how far behind the register of its base a place lies, in bytes."""
+        return self.program.offset(place.buffer) + place.offset
+
+    def _address(self, register: str, offset: int, immediate: int) -> tuple[str, int]:
+        """Return the register and the constant of an address that is to have this constant."""
+        if self._brief:
+            immediate = offset
+        if rest := offset - immediate:
+            total = self.scratch("b64")
+            self.add(f"add.s64 {total}, {register}, {rest}")
+            register = total
+        return register, immediate
+
+    def _held(self, step: Step, address: str) -> str:
+        """Return the register of the destination that is to have the address, or the one given."""
         if step.address is None:
-            return operand
+            return address
         (use,) = step.uses
         register = self._registers(use)[step.address]
-        base, plus, rest = operand[1:-1].partition("+")
         convert = "cvt.u32.u64" if use.holds.bits == 32 else "mov.b64"
-        self.add(f"{convert} {register}, {base}")
-        return f"[{register}{plus}{rest}]"
+        self.add(f"{convert} {register}, {address}")
+        return register
 
     def _first_lanes(self, count: int) -> str:
         predicate = self.scratch("pred")
@@ -207,8 +233,10 @@ class Body:
 
     def write(self, steps: tuple[Step, ...], number: str = "") -> None:
         """Append the instructions of steps; `number` is that of the step that holds them."""
+        around = self._once.copy()
         for index, step in enumerate(steps):
             self._step(step, f"{number}{index}")
+        self._once = around
 
     def _step(self, step: Step, number: str) -> None:
         self.comment(f"{number}: {step}")
@@ -297,7 +325,8 @@ class Body:
         vectors = [braced(self._registers(use)) for use in step.uses]
         if accesses_matrix(step):
             memory = step.memory
-            where = self._address(memory.place, step.form.space, immediate=memory.immediate)
+            base = self._base(memory.place.buffer, step.form.space)
+            address, constant = self._address(base, self._offset(memory.place), memory.immediate)
             if memory.stride is not None:
                 stride = f", {memory.stride}"
                 if memory.stride_in_register:
@@ -305,7 +334,7 @@ class Body:
                     self.add(f"add.u32 {register}, {self.use('%zero')}{stride}")
                     stride = f", {register}"
         elif accesses_rows(step):
-            where = self._row_address(step)
+            address, constant = self._row_address(step)
         elif multiplies(step):
             ids = self._ids(step) if step.ids_in_registers else ()
             self.add(f"{opcode} {', '.join(ptx_operands(step.form, vectors, step.selector, ids))}")
@@ -313,7 +342,7 @@ class Body:
         else:
             self._each(step, 32, f"{opcode} {{}}, {{}}")
             return
-        where = self._own_address(step, where)
+        where = displaced(self._held(step, address), constant)
         first, second = (where, *vectors) if step.stores else (*vectors, where)
         self.add(f"{opcode} {first}, {second}{stride}")
 
@@ -326,36 +355,37 @@ class Body:
             self.add(f"add.u16 {registers[-1]}, {zero}, {number}")
         return registers
 
-    def _row_address(self, step: RowAccess) -> str:
+    def _row_address(self, step: RowAccess) -> tuple[str, int]:
         memory = step.memory
-        offset = self.program.offset(memory.buffer) - memory.immediate
+        offset = self.program.offset(memory.buffer)
         register = self._base(memory.buffer, step.form.space)
+        if not memory.computed and (regular := progression(memory.addresses)):
+            first, pitch = regular
+            return self._address(self.own(register, pitch), first + offset, memory.immediate)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
             self._lane_code(address_code(memory.computed), (), (made,))
-            self.add(f"cvt.u64.u32 {distance}, {made}", f"add.s64 {distance}, {distance}, {offset}")
+            self.add(f"cvt.u64.u32 {distance}, {made}")
         else:
-            distance = lane_offsets(self, [address + offset for address in memory.addresses])
+            distance = lane_offsets(self, memory.addresses)
         total = self.scratch("b64")
         self.add(f"add.s64 {total}, {register}, {distance}")
-        return displaced(total, memory.immediate)
+        return self._address(total, offset, memory.immediate)
 
     def _plain_access(self, step: PlainAccess) -> None:
         """Append accesses that are as wide as the alignment allows."""
-        width, lane = step.bits // 8, self.scratch("b64")
-        self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width * step.count}")
+        width = step.bits // 8
         (registers,) = map(self._registers, step.uses)
         lies_in = self.program.buffer(step.place.buffer).space
-        operand = self._address(step.place, lies_in, lane=lane)
-        space = self._spelled(lies_in)
-        offset = self.program.offset(step.place.buffer) + step.place.offset
+        space, offset = self._spelled(lies_in), self._offset(step.place)
+        base = self._base(step.place.buffer, lies_in)
+        register = self._held(step, self.own(base, width * step.count))
         guard = "" if step.lanes == self._threads else self._first_lanes(step.lanes)
         together = gcd(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
         indices = [*range(0, step.count, together)]
         if step.address is not None:
-            operand = self._own_address(step, operand)
             # The load that overwrites the address comes last.
             last = step.address - step.address % together
             indices = [*(index for index in indices if index != last), last]
@@ -363,7 +393,7 @@ class Body:
             part = registers[index : index + together]
             value = braced(part) if together > 1 else part[0]
             kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
-            where = displaced(operand[1:-1], width * index)
+            where = displaced(register, offset + width * index)
             if step.stores:
                 self.add(f"st.{space}.{kind} {where}, {value}", guard=guard)
             else:
@@ -412,7 +442,7 @@ class Body:
         elif isinstance(value, Turn):
             self.add(f"selp.b32 {register}, 1, 0, {self.predicate(value)}")
         else:
-            operand = self._address(value.place, "global")
+            operand = displaced(self._base(value.place.buffer, "global"), self._offset(value.place))
             self.add(
                 f"ld.{self.image_space}.b32 {register}, {operand}",
                 f"and.b32 {register}, {register}, {value.mask:#x}",
@@ -429,14 +459,12 @@ class Body:
 
     def _copy(self, piece: Piece, *, is_async: bool) -> None:
         """Copy the units of a piece, which threads take in turns."""
-        width, lane = piece.width, self.scratch("b64")
-        self.add(f"mul.wide.u32 {lane}, {self.use(self._thread)}, {width}")
-        ends = (piece.source, piece.destination)
+        width, ends = piece.width, (piece.source, piece.destination)
         spaces = [self.program.buffer(place.buffer).space for place in ends]
-        pointers = list[tuple[str, int]]()
-        for place, space in zip(ends, spaces, strict=True):
-            pointers.append((self.scratch("b64"), self.program.offset(place.buffer) + place.offset))
-            self.add(f"add.s64 {pointers[-1][0]}, {self._base(place.buffer, space)}, {lane}")
+        pointers = [
+            (self.own(self._base(place.buffer, space), width), self._offset(place))
+            for place, space in zip(ends, spaces, strict=True)
+        ]
         reading, writing = map(self._spelled, spaces)
         # A byte travels in a 16-bit register, as in what nvcc emits.
         size = "b32" if width >= 4 else "b16"
@@ -448,12 +476,15 @@ class Body:
             if is_async:
                 self.add(f"cp.async.ca.shared.global {store}, {load}, {width}", guard=guard)
                 return
-            self.add(f"ld.{reading}.{_VECTORS[width]} {vector}, {load}", guard=guard)
-            self.add(f"st.{writing}.{_VECTORS[width]} {store}, {vector}", guard=guard)
+            self.add(f"ld.{reading}.{VECTORS[width]} {vector}, {load}", guard=guard)
+            self.add(f"st.{writing}.{VECTORS[width]} {store}, {vector}", guard=guard)
 
         threads = self._threads
         rounds, rest = divmod(piece.units, threads)
         if rounds > _UNROLLED:
+            own, pointers = pointers, [(self.scratch("b64"), start) for _, start in pointers]
+            for (end, _), (first, _) in zip(pointers, own, strict=True):
+                self.add(f"mov.b64 {end}, {first}")
             with self.repeated("COPY", rounds):
                 move(0)
                 self.add(*(f"add.s64 {end}, {end}, {threads * width}" for end, _ in pointers))
@@ -468,7 +499,7 @@ class Body:
 
     def _lane_code(self, step: LaneCode, source: Sequence[str], destination: Sequence[str]) -> None:
         """Append the code of a step whose operands have these registers."""
-        self._names = {LANE: self.use("%lane")}
+        self._names = {}
         for name, given in zip(step.inputs, source, strict=True):
             self.add(f"mov.{class_of(name)} {self._named(name)}, {given}")
         self._statements(step.code, ())
@@ -476,8 +507,8 @@ class Body:
             self.add(f"mov.{class_of(name)} {wanted}, {self._named(name)}")
 
     def _named(self, name: str) -> str:
-        if name == ZERO:
-            return self.use("%zero")
+        if name in (LANE, ZERO):
+            return self.use("%lane" if name == LANE else "%zero")
         if name not in self._names:
             self._names[name] = self.scratch(class_of(name))
         return self._names[name]
@@ -555,41 +586,6 @@ class Body:
             self.add(asks)
         self.add(f"bra {again}", guard=f"@!{done}" if loop.late else "")
         self.label(end)
-
-
-def displaced(register: str, immediate: int) -> str:
-    """Return "[register+immediate]"; PTX writes a negative one as "+-16"."""
-    return f"[{register}+{immediate}]" if immediate else f"[{register}]"
-
-
-def braced(registers: Sequence[str]) -> str:
-    """Return registers as a vector operand."""
-    return "{" + ", ".join(registers) + "}"
-
-
-class Piece(NamedTuple):
-    """A part of a copy, in units of so many bytes (16, 8, 4, 2 or 1), to which both ends align."""
-
-    source: Place
-    destination: Place
-    width: int
-    units: int
-
-
-def pieces(program: Program, step: Copy) -> Iterator[Piece]:
-    """Iterate over the parts of a copy: each as wide as its ends allow, then what is left."""
-    done = 0
-    while (left := step.size - done) > 0:
-        source, destination = (
-            Place(buffer=place.buffer, offset=place.offset + done)
-            for place in (step.source, step.destination)
-        )
-        offsets = [program.offset(at.buffer) + at.offset for at in (source, destination)]
-        width = next(
-            width for width in _VECTORS if width <= left and not any(at % width for at in offsets)
-        )
-        yield Piece(source, destination, width, left // width)
-        done += left // width * width
 
 
 def signs(type_: Format, bits: int) -> int:

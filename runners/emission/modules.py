@@ -2,21 +2,21 @@
 
 `emit` writes a kernel that many warps run on many images and that records their multiprocessors.
 Whoever reads a finding needs none of that: `emit_single` writes one warp, one pointer to one image.
-It has addresses of one sum each; the rest of what can go is for `fuzz.reducer` to take away.
+Each constant of an address stands in its brackets; the rest of what can go is for `fuzz.reducer`
+to take away.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from oracle.errors import UsageError
 from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
-from runners.emission.body import Body, displaced
+from runners.emission.body import Body
 from runners.emission.warpgroups import MEMORY, group_kernel, group_text
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule, Launch
 from runners.ptx_text import opening
@@ -26,10 +26,6 @@ STATIC_SHARED_BYTES = 48 << 10
 Programming Guide, Technical Specifications per Compute Capability)."""
 _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 """"[a-zA-Z][a-zA-Z0-9_$]*" (PTX ISA 4.4, Identifiers), less the dollar sign."""
-_REGISTER = re.compile(r"%\w+")
-_INSTRUCTION = re.compile(r"\s*(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*);")
-_ADDRESS = re.compile(r"\[(%\w+)(?:\+(-?\d+))?\]")
-_NO_RESULT = ("bra", "bar.")
 
 
 def emit(program: Program, *, module: Module | None = None, entry: str = "kernel") -> KernelModule:
@@ -111,10 +107,10 @@ def _kernel(program: Program, entry: str) -> Kernel:
 
 
 def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
-    if program.warps > 1:
-        return group_text(program, kernel)
     body = Body(program, aligned)
     body.write(program.steps)
+    if program.warps > 1:
+        return group_text(body, kernel)
     lines = [
         f"// {kernel.entry}: one warp per image of {kernel.image_bytes} bytes",
         *(
@@ -128,10 +124,10 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
         "    .param .u32 count",
         ")",
         "{",
-        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %sm;",
-        "    .reg .b64 %image_generic, %image, %sms, %position;",
-        "    .reg .pred %done, %record;",
-        *body.declarations(kernel, "%shared, %shared_generic, %slice"),
+        *body.declarations(
+            kernel, ("b32", "%warp, %warps, %in_block, %lane, %count, %sm"),
+            ("b64", "%image_generic, %image, %sms"), ("pred", "%done, %record"),
+        ),
         "", *_prologue(kernel, body), "", *body.lines, "END:", "    ret;", "}", "",
     ]  # fmt: skip
     return "\n".join(lines)
@@ -152,26 +148,22 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
         "    @%done bra END;",
         "    mov.u32 %lane, %laneid;",
         "    ld.param.u64 %image_generic, [images];",
-        *body.zero(),
-        f"    mul.wide.u32 %image, %warp, {kernel.image_bytes};",
-        "    add.u64 %image_generic, %image_generic, %image;",
+        f"    mad.wide.u32 %image_generic, %warp, {kernel.image_bytes}, %image_generic;",
         "    cvta.to.global.u64 %image, %image_generic;",
     ]
     if kernel.shared_bytes:
         lines += [
             "    // this warp's slice of the block's shared memory",
             "    mov.u64 %shared, shared_memory;",
-            f"    mul.wide.u32 %slice, %in_block, {kernel.shared_bytes};",
-            "    add.u64 %shared, %shared, %slice;",
-            "    cvta.shared.u64 %shared_generic, %shared;",
+            f"    mad.wide.u32 %shared, %in_block, {kernel.shared_bytes}, %shared;",
         ]
     lines += [
+        *body.prologue(),
         "    // lane 0 records the multiprocessor, where the launcher wants to know it",
         "    ld.param.u64 %sms, [sms];",
         "    setp.ne.u64 %record, %sms, 0;",
         "    setp.eq.and.u32 %record, %lane, 0, %record;",
-        "    mul.wide.u32 %position, %warp, 4;",
-        "    add.u64 %sms, %sms, %position;",
+        "    mad.wide.u32 %sms, %warp, 4, %sms;",
         "    cvta.to.global.u64 %sms, %sms;",
         "    mov.u32 %sm, %smid;",
         "    @%record st.global.u32 [%sms], %sm;",
@@ -198,115 +190,21 @@ def _single_kernel(program: Program, entry: str) -> Kernel:
 
 
 def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
-    if program.warps > 1:
-        return group_text(program, kernel)
-    body = Body(program, aligned)
+    body = Body(program, aligned, brief=True)
     body.write(program.steps)
-    declared = [
-        "    .reg .b64 %image_generic, %image;",
-        "    .reg .b32 %lane;",
-        *body.declarations(kernel, "%shared, %shared_generic"),
-    ]
-    prologue = [
-        "    mov.u32 %lane, %laneid;",
-        "    ld.param.u64 %image_generic, [image];",
-        *body.zero(),
-        "    cvta.to.global.u64 %image, %image_generic;",
-    ]
-    if kernel.shared_bytes:
-        prologue += [
-            "    mov.u64 %shared, shared_memory;",
-            "    cvta.shared.u64 %shared_generic, %shared;",
-        ]
-    text = [line for line in (*prologue, *body.lines) if not line.lstrip().startswith("//")]
-    code = [*map(KernelLine.of, text)]
-    while (smaller := _addresses(code)) != code:
-        code = smaller
+    text = group_text(body, kernel) if program.warps > 1 else _warp_text(body, kernel)
+    lines = text.splitlines(keepends=True)
+    return "".join(one for one in lines if one.strip() and not one.lstrip().startswith("//"))
+
+
+def _warp_text(body: Body, kernel: Kernel) -> str:
     return "\n".join([
         f".visible .entry {kernel.entry}(.param .u64 image)",
         "{",
-        *declared,
-        *(line.text for line in code),
-        "    ret;", "}", "",
+        *body.declarations(kernel, ("b64", "%image_generic, %image"), ("b32", "%lane")),
+        *(["    mov.u32 %lane, %laneid;"] if "%lane" in body.used else []),
+        "    ld.param.u64 %image_generic, [image];",
+        "    cvta.to.global.u64 %image, %image_generic;",
+        *(["    mov.u64 %shared, shared_memory;"] if kernel.shared_bytes else []),
+        *body.prologue(), *body.lines, "    ret;", "}", "",
     ])  # fmt: skip
-
-
-class KernelLine(NamedTuple):
-    """A line of a kernel: an instruction, or a label with no opcode."""
-
-    text: str
-    guard: str = ""
-    opcode: str = ""
-    operands: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, text: str) -> KernelLine:
-        """Take a line of PTX apart."""
-        found = _INSTRUCTION.fullmatch(text)
-        if found is None:
-            return cls(text)
-        guard, opcode, rest = found.groups()
-        # Commas divide them; what is inside of braces and brackets stays together.
-        operands = re.findall(r"(?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+", rest)
-        return cls(text, guard or "", opcode, tuple(one.strip() for one in operands))
-
-    def having(self, opcode: str, *operands: str) -> KernelLine:
-        """Return another instruction under the same guard."""
-        guard = f"{self.guard} " if self.guard else ""
-        return KernelLine.of(f"    {guard}{opcode} {', '.join(operands)};")
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Registers that it writes, in the order of the operand; a store's first is an address."""
-        if not self.operands or self.operands[0][0] == "[" or self.opcode.startswith(_NO_RESULT):
-            return ()
-        return tuple(_REGISTER.findall(self.operands[0]))
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Registers that it reads, its guard's first."""
-        read = self.operands[1 if self.writes else 0 :]
-        return tuple(_REGISTER.findall(" ".join((self.guard, *read))))
-
-
-def _addresses(code: list[KernelLine]) -> list[KernelLine]:
-    """Move constants of addresses into brackets, and write lane * width + base as one mad."""
-    writes = Counter(name for line in code for name in line.writes)
-    reads = Counter(name for line in code for name in line.reads)
-    added = {line.operands[2] for line in code if line.opcode == "add.s64"}
-    sums: dict[str, tuple[str, int]] = {}
-    products: dict[str, tuple[str, ...]] = {}
-    for line in code:
-        if line.opcode == "add.s64" and writes[line.operands[0]] == 1:
-            total, base, addend = line.operands
-            if addend.lstrip("-").isdecimal() and writes[base] == 1:
-                sums[total] = base, int(addend)
-        elif line.opcode == "mul.wide.u32" and line.operands[0] in added:
-            product, *factors = line.operands
-            if writes[product] == reads[product] == 1:
-                products[product] = tuple(factors)
-
-    def folded(at: re.Match[str]) -> str:
-        if at[1] not in sums:
-            return at[0]
-        base, constant = sums[at[1]]
-        return displaced(base, int(at[2] or 0) + constant)
-
-    changed: list[KernelLine] = []
-    for line in code:
-        if line.opcode == "mul.wide.u32" and line.operands[0] in products:
-            continue
-        if line.opcode == "add.s64" and line.operands[2] in products:
-            total, base, product = line.operands
-            if base in sums and reads[base] == 1:
-                # The constant is added last, where a bracket can take it.
-                base, constant = sums[base]
-                changed.append(line.having("mad.wide.u32", product, *products[product], base))
-                changed.append(line.having("add.s64", total, product, str(constant)))
-            else:
-                changed.append(line.having("mad.wide.u32", total, *products[product], base))
-            continue
-        operands = [_ADDRESS.sub(folded, one) for one in line.operands]
-        same = [*line.operands] == operands
-        changed.append(line if same else line.having(line.opcode, *operands))
-    return changed

@@ -9,15 +9,8 @@ from runners.emission.descriptors import Text
 
 def lane_offsets(text: Text, offsets: Sequence[int]) -> str:
     """Append what makes a 64-bit register that holds, in each lane, its own offset of the 32."""
-    lane, distance = text.use("%lane"), text.scratch("b64")
-    if regular := progression(offsets):
-        first, pitch = regular
-        text.add(f"mul.wide.s32 {distance}, {lane}, {pitch}")
-        if first:
-            text.add(f"add.s64 {distance}, {distance}, {first}")
-        return distance
+    lane, distance, predicate = text.use("%lane"), text.scratch("b64"), text.scratch("pred")
     text.add(f"mov.b64 {distance}, {offsets[0]}")
-    predicate = text.scratch("pred")
     for index, offset in enumerate(offsets):
         if offset != offsets[0]:
             text.add(

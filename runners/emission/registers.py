@@ -1,16 +1,27 @@
-"""Which PTX registers the operands of a program have."""
+"""Which PTX registers the operands of a program have, and how they stand in a line."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from oracle.program.operands import Use, listed
 from oracle.program.program import Program, walk
 
+Registers = Iterable[tuple[str, str]]
+"""Types and names, such as "b32" and "%d_<4>"."""
 
-def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], list[str]]:
-    """Allot PTX registers to a program; return what gives those of an operand, and declarations.
+
+def declared(registers: Registers) -> list[str]:
+    """Return the lines that declare registers, one for each type."""
+    names: dict[str, list[str]] = {}
+    for type_, name in registers:
+        names.setdefault(type_, []).append(name)
+    return [f"    .reg .{type_} {', '.join(named)};" for type_, named in names.items()]
+
+
+def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]], Registers]:
+    """Allot PTX registers to a program; return what gives those of an operand, and all of them.
 
     A name of one type is `%name_0`, …; one of several has a bank per type, told apart by capital
     letters. Banks of which a step lists registers are shared, and untyped if of several types
@@ -48,5 +59,14 @@ def operand_registers(program: Program) -> tuple[Callable[[Use], tuple[str, ...]
             for bank, bits, number in use.registers
         )
 
-    declared = [f"    .reg .{key[1]} {prefixes[key]}<{count}>;" for key, count in counts.items()]
-    return registers_of, declared
+    return registers_of, [(key[1], f"{prefixes[key]}<{count}>") for key, count in counts.items()]
+
+
+def displaced(register: str, immediate: int) -> str:
+    """Return "[register+immediate]"; PTX writes a negative one as "+-16"."""
+    return f"[{register}+{immediate}]" if immediate else f"[{register}]"
+
+
+def braced(registers: Sequence[str]) -> str:
+    """Return registers as a vector operand."""
+    return "{" + ", ".join(registers) + "}"

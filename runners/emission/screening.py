@@ -10,8 +10,9 @@ from oracle.program.program import Program, walk
 from oracle.program.steps import accesses_matrix
 from oracle.program.warpgroup import SYNCS
 from runners import ledger
-from runners.emission.body import Body, braced, displaced
+from runners.emission.body import Body
 from runners.emission.modules import STATIC_SHARED_BYTES, module_of, warps_of_block
+from runners.emission.registers import braced, displaced
 from runners.emission.warpgroups import WARP_NUMBER, group_kernel
 from runners.kernels import MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
@@ -90,16 +91,14 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .reg .pred %done, %first, %differs;",
         f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
-    if kernel.launch:
-        lines.append("    .reg .b64 %shared, %shared_generic;")
-    lines += body.declarations(kernel, "%shared, %shared_generic")
+    lines += body.declarations(kernel, *([("b64", "%shared")] if kernel.launch else []))
     end = [  # who works on an image adds what it counted to its multiprocessor's row
         "END:",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
         "    ret;",
     ]
-    lines += ["", *_prologue(kernel, body), *body.zero(), "", *body.lines, *end, "}", ""]
+    lines += ["", *_prologue(kernel, body), *body.prologue(), "", *body.lines, *end, "}", ""]
     return "\n".join(lines)
 
 
@@ -154,8 +153,6 @@ def _prologue(kernel: ScreeningKernel, body: Body) -> list[str]:
             "    add.u64 %image_generic, %image_generic, %offset;",
             "    cvta.to.global.u64 %image, %image_generic;",
         ]
-    if kernel.launch or kernel.shared_bytes:
-        lines.append("    cvta.shared.u64 %shared_generic, %shared;")
     lines.append(f"    @%first {_take()};")
     return lines
 

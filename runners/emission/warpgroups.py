@@ -50,10 +50,9 @@ def group_kernel(program: Program, entry: str, more: int = 0) -> Kernel:
     return Kernel(entry=entry, image_bytes=program.image_bytes, warps_per_block=1, launch=launch)
 
 
-def group_text(program: Program, kernel: Kernel) -> str:
+def group_text(body: Body, kernel: Kernel) -> str:
     """Return the text of a kernel."""
-    body = Body(program, aligned=True)
-    body.write(program.steps)
+    program = body.program
     return "\n".join([
         f"// {kernel.entry}: one warpgroup on an image of {kernel.image_bytes} bytes",
         *(
@@ -64,21 +63,20 @@ def group_text(program: Program, kernel: Kernel) -> str:
         f".visible .entry {kernel.entry}(.param .u64 image)",
         *([f".maxnreg {program.registers}"] if program.registers else []),
         "{",
-        "    .reg .b32 %lane, %thread, %warp, %block;",
-        "    .reg .b64 %image_generic, %image, %shared, %shared_generic, %ahead;",
-        *body.declarations(kernel, ""),
+        *body.declarations(
+            kernel, ("b32", "%lane, %thread, %warp, %block"),
+            ("b64", "%image_generic, %image, %shared"),
+        ),
         "",
-        "    mov.u32 %lane, %laneid;",
+        *(["    mov.u32 %lane, %laneid;"] if "%lane" in body.used else []),
         "    mov.u32 %thread, %tid.x;",
         *(WARP_NUMBER if "%warp" in body.used else []),
         "    ld.param.u64 %image_generic, [image];",
         "    // each block works on an image of its own",
         "    mov.u32 %block, %ctaid.x;",
-        f"    mul.wide.u32 %ahead, %block, {kernel.image_bytes};",
-        "    add.u64 %image_generic, %image_generic, %ahead;",
-        *body.zero(),
+        f"    mad.wide.u32 %image_generic, %block, {kernel.image_bytes}, %image_generic;",
         "    cvta.to.global.u64 %image, %image_generic;",
         "    mov.u64 %shared, dynamic_memory;",
-        "    cvta.shared.u64 %shared_generic, %shared;",
+        *body.prologue(),
         "", *body.lines, "    ret;", "}", "",
     ])  # fmt: skip

@@ -34,7 +34,8 @@ from oracle.program.steps import (
     accesses_matrix,
     multiplies_fragments,
 )
-from runners.emission.body import pieces, signs
+from runners.emission.body import signs
+from runners.emission.copies import pieces
 from runners.emission.offsets import progression
 from runners.front_ends.protocol import NamedStepWriter, check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule

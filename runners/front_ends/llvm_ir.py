@@ -27,7 +27,8 @@ from oracle.program.steps import (
     Product,
     RowAccess,
 )
-from runners.emission.body import Piece, pieces, signs
+from runners.emission.body import signs
+from runners.emission.copies import Piece, pieces
 from runners.emission.offsets import progression
 from runners.front_ends.intrinsics import multiply_name, rows_name
 from runners.front_ends.protocol import NamedStepWriter, check_named

@@ -48,7 +48,7 @@ def test_a_selector_that_a_form_has_not_is_refused_or_traps_as_on_an_h200() -> N
         ("%e_0, 1;", "5, 1;", "the metadata stand in a register"),
         ("%e_0, 1;", "%e_0, %e_0;", "has to be one of the constants 0, 1, 2, 3"),
         ("%e_0, 1;", "%e_0;", "has 5 operands where 6 are known"),
-        ("%e_0, 1;", "%rd5, 1;", "32 bits are needed"),
+        ("%e_0, 1;", "%rd0, 1;", "32 bits are needed"),
         (".f32.f16.f16.f32", ".f32.f16.f16.f16", "qualifiers is not known"),
         ("m16n8k16", "m16n8k8", "no such shape and types are known"),
         (".row.col", ".col.col", "is not known to the simulated device"),
