@@ -22,7 +22,7 @@ from oracle.isa.lookup import FORMS, form_of, mma_form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Place
 from oracle.program.program import Program, walk
-from oracle.program.steps import Barrier, Copy, Op
+from oracle.program.steps import Barrier, Copy, Loop, Op, PlainAccess
 from runners.emission import emit, emit_all, emit_screening, emit_single
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw_one
@@ -57,6 +57,25 @@ def test_every_register_that_is_used_is_declared_once(made: Program, screening: 
     code = "\n".join(line for line in ptx.splitlines() if ".reg" not in line and "//" not in line)
     special = {"%tid", "%ntid", "%ctaid", "%laneid", "%smid", "%warpid", "%globaltimer"}
     assert set(re.findall(r"%\w+", code)) - special <= declared
+
+
+def test_where_each_lane_s_elements_begin_is_computed_once_for_a_pitch() -> None:
+    def load(count: int, offset: int) -> PlainAccess:
+        place = Place(buffer="g", offset=offset)
+        return PlainAccess(loads=True, registers=f"a{count}", count=count, place=place)
+
+    loop = Loop(count=2, body=(load(4, 512), load(2, 1024), load(2, 1536)))
+    steps = (load(4, 0), loop, load(2, 1024), load(4, 1536))
+    ptx = emit(Program(buffers=(Buffer(name="g", space="global", size=2048),), steps=steps)).ptx
+    code = [line.split("//")[0].strip() for line in ptx.splitlines()]
+    begins = [line for line in code if re.match(r"mad\.wide\.u32 %rd\d+, %lane, ", line)]
+    # What a loop computes is not there behind it.
+    assert [line.split(", ")[2] for line in begins] == ["16", "8", "8"]
+    loads = [line.split("[")[1] for line in code if line.startswith("ld.global")]
+    offsets = ["", "+512", "+1024", "+1536", "+1024", "+1536"]
+    assert loads == [
+        f"%rd{register}{offset}];" for register, offset in zip("001120", offsets, strict=True)
+    ]
 
 
 @given(version=st.sampled_from(["6.0", "6.1", "6.2", "6.3", "6.5", "7.0", "9.3"]))
