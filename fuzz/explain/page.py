@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from corpus import Entry, Kind, ShrinkStatus
+from corpus import Entry, Finding, Kind, ShrinkStatus
 from corpus.finding import AGREES, KERNEL, MODULE, RIGHT
-from corpus.known import answers_about, read_answers
+from corpus.known import KnownRow, answers_about, load_known, read_answers
 from fuzz.explain.document import (
     Block,
     CodeBlock,
@@ -84,10 +84,13 @@ def page_of(
         commands = _commands(entry)
         if kernel:
             commands.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
+        elif MODULE in finding.files:
+            commands.append(("its PTX", str(entry.path / MODULE)))
         here = [FactTable(commands, commands=True)]
     return Document(
         sentence=sentence(finding, who=who_has([finding]), gives=gives),
         blocks=[
+            *_known_as(finding),
             *blocks,
             Heading("Compilers"),
             FactTable(list(_compilers(entry, asked, sent=sent))),
@@ -99,6 +102,16 @@ def page_of(
             FactTable([(name, str(fact)) for name, fact in _found(entry, sent=sent) if fact]),
         ],
     )
+
+
+def _known_as(finding: Finding) -> Iterator[Block]:
+    """Say what makes it, where a row of those that ship has its name."""
+    known = load_known()
+    row = known.match(finding)
+    like = row or known.like(finding)
+    if isinstance(like, KnownRow):
+        builds = "" if row else ", which is not known of these builds"
+        yield f"Known as {like.id}{builds}: {like.cause}"
 
 
 # A program on an image

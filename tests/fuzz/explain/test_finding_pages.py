@@ -172,6 +172,21 @@ def test_what_is_named_stands_with_its_values_at_the_top(path: Path) -> None:
     assert any("the build leaves" in line for line in lines[:20])
 
 
+def test_a_page_says_what_is_known_of_its_finding_and_of_which_builds() -> None:
+    entry = next(map(read_entry, (path for path in RECORD if path.name == "b884f655abb52017")))
+    said = "Known as addend-of-bytes-in-another-order{}: On sm_90, ptxas makes conversions"
+    assert said.format("") in markdown_of(page_of(entry))
+    newer = RunnerVerdict(runner="ptxas", version="V14.0.1", options="-O3", outcome="violation")
+    strange = replace(
+        entry, finding=msgspec.structs.replace(entry.finding, runners=(newer,), bisected=())
+    )
+    unknown = said.format(", which is not known of these builds")
+    assert unknown in markdown_of(page_of(strange))
+    identity = msgspec.structs.replace(entry.finding.identity, condition="beside nothing")
+    new = replace(entry, finding=msgspec.structs.replace(entry.finding, identity=identity))
+    assert "Known as" not in markdown_of(page_of(new))
+
+
 def test_every_page_of_the_record_fits_and_breaks_no_word() -> None:
     for path in RECORD[::9]:
         document = page_of(read_entry(path))
