@@ -241,7 +241,8 @@ class _Job:
         if self.made is not None:
             return self.made.programs
         if scope is not None:
-            draws, most = batches(scope, module, seed), len(scope.known)
+            draws = batches(scope, module, seed)
+            most = sum(len(group.known) for group in scope.values())
         else:
             forms = selected_forms(
                 Selection(pattern=self.options.only), target=module.target.name,

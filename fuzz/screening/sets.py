@@ -476,46 +476,43 @@ def group_of(form: Form) -> str:
     return "bits" if form.a_type.bits == 1 else "integers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SetScope:
-    """What a module can have, and of what it is known what must come out."""
+@dataclass
+class GroupScope:
+    """How many forms of a group a module can have, and of which it is known what must come out."""
 
-    there: Mapping[str, Sequence[Form]]  # by group
-    known: Sequence[Form]
+    there: int = 0
+    known: list[Form] = field(default_factory=list)
 
-    @property
-    def known_groups(self) -> dict[str, list[Form]]:
-        """The known forms by group."""
-        found: defaultdict[str, list[Form]] = defaultdict(list)
-        for form in self.known:
-            found[group_of(form)].append(form)
-        return found
+
+SetScope = Mapping[str, GroupScope]
+"""By group."""
 
 
 def scope_of(module: Module, oracle_target: str, *, groups: bool = False) -> SetScope:
     """Return what a module can have, and with `groups` one of `GROUP_TARGETS`."""
     model, target = model_for(oracle_target), module.target.name
-    there: defaultdict[str, list[Form]] = defaultdict(list)
-    known = []
+    found = defaultdict[str, GroupScope](GroupScope)
     for form in Selection().forms():
         own = Module.named(target_of(form, target), str(module.version)) if groups else module
         if form.is_main and is_available(form, own):
-            there[group_of(form)].append(form)
+            group = found[group_of(form)]
+            group.there += 1
             if is_valued(form, own) and (
                 not form.is_product or model.expansion_of(form) != NO_FIGURES
             ):
-                known.append(form)
-    return SetScope(there=there, known=known)
+                group.known.append(form)
+    return dict(found)
 
 
 def batches(scope: SetScope, module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over programs about each known form, without end; those of all groups in turn."""
-    in_turn = zip_longest(*map(one_each, scope.known_groups.values()))
+    known = [group.known for group in scope.values()]
+    every, in_turn = [*chain(*known)], zip_longest(*map(one_each, known))
     forms = [form for forms in in_turn for form in forms if form is not None]
     for turn in itertools.count():
         for number, form in enumerate(forms):
             keys = (derived_seed(seed, "preflight", turn, number, one) for one in range(_TRIES))
-            drawn = (about([form], scope.known, module, key) for key in keys)
+            drawn = (about([form], every, module, key) for key in keys)
             yield next(filter(None, drawn), [])
 
 
@@ -523,12 +520,11 @@ def coverage(
     scope: SetScope, programs: Mapping[str, SetProgram], tally: Tally
 ) -> dict[str, dict[str, int]]:
     """Return by group how many forms there are, are known, and ran, and what came of the images."""
-    known, ran = scope.known_groups, defaultdict[str, set[Form]](set)
+    ran = defaultdict[str, set[Form]](set)
     rows = {
-        group: {"forms": len(forms), "known": len(known.get(group, ())), "ran": 0,
-                "images": 0, "wrong": 0}
-        for group, forms in scope.there.items()
-    }  # fmt: skip
+        group: {"forms": one.there, "known": len(one.known), "ran": 0, "images": 0, "wrong": 0}
+        for group, one in scope.items()
+    }
     for entry, images in tally.images.items():
         forms = [form for form in requirements(programs[entry].program) if form.is_main]
         for form in forms:

@@ -82,7 +82,6 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .param .u32 count,",
         "    .param .u32 limit",
         ")",
-        *([f".maxnreg {program.registers}"] if program.registers else []),
         "{",
         "    .reg .b32 %lane, %thread, %warp, %in_block, %place, %count, %limit, %sm, %next;",
         "    .reg .b32 %taken, %number, %finished, %wrong, %record, %difference, %old;",

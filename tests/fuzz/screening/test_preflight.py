@@ -155,22 +155,22 @@ def test_the_worst_code_is_that_of_all_gpus(monkeypatch: pytest.MonkeyPatch) -> 
 def test_programs_are_about_what_the_figures_are_known_of_and_nothing_else(target: str) -> None:
     module = Module.named(target, NEWEST[target])
     scope = scope_of(module, target)
-    groups = scope.known_groups
+    groups = {name for name, group in scope.items() if group.known}
     assert ("fp8" in groups) == (target in ("sm_89", "sm_90"))
-    assert ("fp8" in scope.there) == (target in ("sm_89", "sm_90"))
+    assert ("fp8" in scope) == (target in ("sm_89", "sm_90"))
     drawn = batches(scope, module, 0)
     first = [batch for _ in range(2 * len(groups)) for batch in next(drawn)]
-    assert {group_of(batch.form) for batch in first if batch.form} >= set(groups)
+    assert {group_of(batch.form) for batch in first if batch.form} >= groups
     for batch in first:
         products = {form for form in requirements(batch.program) if form.is_product}
-        assert products <= set(scope.known)
+        assert products <= {form for group in scope.values() for form in group.known}
         assert emit(batch.program, module=module).ptx
 
 
 def test_code_of_a_compiler_that_nobody_measured_is_not_asked_for() -> None:
     module = Module.named("sm_90", "8.4")
-    assert scope_of(module, "sm_90@13.0").known_groups["fp8"]
-    assert "fp8" not in scope_of(module, "sm_90@12.2").known_groups
+    assert scope_of(module, "sm_90@13.0")["fp8"].known
+    assert not scope_of(module, "sm_90@12.2")["fp8"].known
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         assert replace(ready, release="12.2").oracle_target == "sm_90@12.2"
 
