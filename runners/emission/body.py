@@ -194,10 +194,13 @@ class Body:
             )
         return self.use(_BASES[lies_in, space])
 
-    def own(self, base: str, pitch: int) -> str:
-        """Return a register with the start of what each thread has, so many bytes apart."""
+    def own(self, base: str, pitch: int, index: str = "") -> str:
+        """Return a register with the start of what each thread has, so many bytes apart.
+
+        `index` is the register that tells them apart: `%lane`, where each warp has the same.
+        """
         kind = "u32" if pitch > 0 else "s32"
-        thread = self.use(self._thread)
+        thread = self.use(index or self._thread)
         return self.once("b64", f"mad.wide.{kind} {{}}, {thread}, {pitch}, {base}")
 
     def _offset(self, place: Place) -> int:
@@ -361,7 +364,8 @@ class Body:
         register = self._base(memory.buffer, step.form.space)
         if not memory.computed and (regular := progression(memory.addresses)):
             first, pitch = regular
-            return self._address(self.own(register, pitch), first + offset, memory.immediate)
+            start = self.own(register, pitch, "%lane")
+            return self._address(start, first + offset, memory.immediate)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
             self._lane_code(address_code(memory.computed), (), (made,))

@@ -30,7 +30,7 @@ from oracle.program.steps import PlainAccess
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.compilers import find_assembler
 from runners.cuda.compilation import PtxasCompiler
-from runners.emission import emit
+from runners.emission import emit, emit_single
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import Recipe, ValueClass, recipes
@@ -74,6 +74,21 @@ def test_a_drawn_program_gives_the_oracles_images(form: Form) -> None:
         ran = runner.run(compiled, images)  # type: ignore[arg-type]
     assert isinstance(ran, Ran), f"{ran} {ran.detail}"
     assert np.array_equal(ran.images, expected)
+
+
+@pytest.mark.parametrize("key", range(156, 164))
+def test_both_kernels_of_a_rounds_programs_give_the_oracles_images(key: int) -> None:
+    """Rows that four warps load, each by its lanes, are in some of these."""
+    forms = [form for form in warpgroup_forms() if form.is_product]
+    batches = list(round_batches(forms, target="sm_90a", version="8.4", key=key, count=8))
+    with SimulatedRunner("sm_90a") as runner:
+        for program, recipe in ((one.program, one.recipe) for one in batches):
+            images = expand(recipe, program, 1)
+            expected = execute(program, images, target="sm_90a").images
+            for made in (emit(program, module=MODULE), emit_single(program, module=MODULE)):
+                ran = runner.run(runner.compile(made), images)  # type: ignore[arg-type]
+                assert isinstance(ran, Ran), f"{ran} {ran.detail}"
+                assert np.array_equal(ran.images, expected)
 
 
 def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
