@@ -193,7 +193,7 @@ def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path):
 def test_a_crash_at_scalar_code_is_named_by_that_and_bisected(tmp_path):
     """It was a line for each matrix instruction of those programs (2026-11-26)."""
     ended = campaign_of(
-        tmp_path, "--cases", 8, "--only", "mma.sync*f16*", runner="ptxas", text=False,
+        tmp_path, "--cases", 24, "--only", "mma.sync*f16*", runner="ptxas", text=False,
         planted=({}, {"crashes": "selp.b32"}),
     )  # fmt: skip
     assert [one["family"] for one in ended.findings] == ["crash | selp | killed by SIGSEGV"]

@@ -50,7 +50,7 @@ def prints_noise(ptx, entry, images):
 
 
 def answers_itself(ptx, entry, images):
-    for descriptor in range(3, 20):
+    for descriptor in {int(one.name) for one in Path("/proc/self/fd").iterdir()} - {0, 1, 2}:
         with contextlib.suppress(OSError):
             os.write(descriptor, b"[1, 2, 3]\n")
     return toy(ptx, entry, images)

@@ -166,7 +166,7 @@ def test_no_part_for_all_four_warps_loads_fragments_of_wmma(
     assert len(rows) >= 5  # of the others none has more
 
 
-@pytest.mark.parametrize("key", [0, 4, 10, 49])
+@pytest.mark.parametrize("key", [0, 10, 22, 49])
 def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_step(key: int) -> None:
     """Two definitions of what is undefined, written apart: they differ nowhere."""
     program, refused = drawn(FORMS[key * 7919 % len(FORMS)], key), set()
