@@ -78,6 +78,11 @@ class Kernel:
     """How it is launched where it does not keep the convention; runners say nothing of
     multiprocessors then."""
 
+    @property
+    def dynamic_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return self.launch.shared_bytes if self.launch else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScreeningKernel(Kernel):
@@ -95,11 +100,6 @@ class ScreeningKernel(Kernel):
     def threads(self) -> int:
         """Threads of a block."""
         return self.launch.block[0] if self.launch else LANES * self.warps_per_block
-
-    @property
-    def dynamic_bytes(self) -> int:
-        """Dynamic shared memory of a block."""
-        return self.launch.shared_bytes if self.launch else 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The text of one kernel's body: steps to instructions, each under a comment that says what it is.
 
-Registers of the prologue are `%image` and `%shared` (and these with `_generic`), `%lane`, `%zero`.
+Registers of the prologue are `%image` and `%shared` (and these with `_generic`), `%lane`,
+`%thread`, `%warp` and `%zero`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from oracle.program.lane_code import (
     class_of,
     row_of,
 )
-from oracle.program.operands import IMAGE_ALIGNMENT, WITH_CONSTANT, Operation, Place, Turn, Uniform
+from oracle.program.operands import WITH_CONSTANT, Operation, Place, Turn, Uniform
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.program import Program
 from oracle.program.steps import (
@@ -50,9 +51,8 @@ from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission.copies import VECTORS, Piece, pieces
 from runners.emission.descriptors import asked, multiplied
 from runners.emission.offsets import lane_offsets, progression
-from runners.emission.registers import braced, declared, displaced
+from runners.emission.registers import Registers, braced, displaced
 from runners.emission.registers import operand_registers as operand_registers
-from runners.kernels import Kernel
 
 _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
 _BASES = {
@@ -92,7 +92,7 @@ class Body:
         self.lines: list[str] = []
         self.used: set[str] = set()
         self._aligned, self._labels = aligned, 0
-        self._threads, self._thread = program.threads, "%lane" if program.warps == 1 else "%thread"
+        self.threads = program.threads  # that the step being written is for
         self._scratch: dict[str, int] = {}
         self._once: dict[str, str] = {}  # registers that are written once, by the instruction
         self._registers, self._allotted = operand_registers(program)
@@ -155,32 +155,11 @@ class Body:
         """Return how a state space, or an opcode that names one, is spelled for this image."""
         return space if self.image_space == "global" else space.replace("global", self.image_space)
 
-    def declarations(self, kernel: Kernel, *registers: tuple[str, str]) -> list[str]:
-        """Declare a block's shared memory, these registers, the prologue's, and those of steps."""
-        lines, every = [], [*registers]
-        if kernel.shared_bytes:
-            size = kernel.shared_bytes * kernel.warps_per_block
-            lines = [f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];"]
-            every.append(("b64", "%shared"))
-        if "%shared_generic" in self.used:
-            every.append(("b64", "%shared_generic"))
-        if "%zero" in self.used:
-            every += [("b32", "%zero"), ("b64", "%high")]
+    @property
+    def registers(self) -> Registers:
+        """Those of the operands of steps, and those that the instructions needed besides."""
         scratch = ((type_, f"{_PREFIXES[type_]}<{n}>") for type_, n in self._scratch.items())
-        return lines + declared((*every, *self._allotted, *scratch))
-
-    def prologue(self) -> list[str]:
-        """Return what computes of `%image_generic` and `%shared` what is used."""
-        lines = []
-        if "%shared_generic" in self.used:
-            lines.append("    cvta.shared.u64 %shared_generic, %shared;")
-        if "%zero" in self.used:
-            lines += [
-                "    // a zero that no compiler can fold: no address reaches 2^60",
-                "    shr.u64 %high, %image_generic, 60;",
-                "    cvt.u32.u64 %zero, %high;",
-            ]
-        return lines
+        return (*self._allotted, *scratch)
 
     # Addresses
 
@@ -194,14 +173,14 @@ class Body:
             )
         return self.use(_BASES[lies_in, space])
 
-    def own(self, base: str, pitch: int, index: str = "") -> str:
-        """Return a register with the start of what each thread has, so many bytes apart.
+    def _number(self, threads: int) -> str:
+        """Return the register that tells so many threads apart: those of a warp are its lanes."""
+        return self.use("%lane" if threads == LANES else "%thread")
 
-        `index` is the register that tells them apart: `%lane`, where each warp has the same.
-        """
+    def own(self, base: str, pitch: int, threads: int) -> str:
+        """Return a register with the start of what each of so many threads has, bytes apart."""
         kind = "u32" if pitch > 0 else "s32"
-        thread = self.use(index or self._thread)
-        return self.once("b64", f"mad.wide.{kind} {{}}, {thread}, {pitch}, {base}")
+        return self.once("b64", f"mad.wide.{kind} {{}}, {self._number(threads)}, {pitch}, {base}")
 
     def _offset(self, place: Place) -> int:
         """Return how far behind the register of its base a place lies, in bytes."""
@@ -229,7 +208,7 @@ class Body:
 
     def _first_lanes(self, count: int) -> str:
         predicate = self.scratch("pred")
-        self.add(f"setp.lt.u32 {predicate}, {self.use(self._thread)}, {count}")
+        self.add(f"setp.lt.u32 {predicate}, {self._number(self.threads)}, {count}")
         return f"@{predicate}"
 
     # Steps
@@ -264,16 +243,15 @@ class Body:
                     operands.check(piece.width >= 4 or not step.is_async, text)
                     self._copy(piece, is_async=step.is_async)
             case Barrier():
-                whole = self._threads > LANES
+                whole = self.threads > LANES
                 self.add("bar.sync 0" if whole else "bar.warp.sync 0xffffffff")
             case OneWarp():
                 (end,), predicate = self.labels("DONE"), self.scratch("pred")
                 self.add(f"setp.ne.u32 {predicate}, {self.use('%warp')}, {step.warp}")
                 self.add(f"bra {end}", guard=f"@{predicate}")
-                group = self._threads, self._thread
-                self._threads, self._thread = LANES, "%lane"
+                group, self.threads = self.threads, LANES
                 self.write(step.body, f"{number}.body.")
-                self._threads, self._thread = group
+                self.threads = group
                 self.label(end)
             case AsyncProduct():
                 behind = self.program.shared_bytes
@@ -364,7 +342,7 @@ class Body:
         register = self._base(memory.buffer, step.form.space)
         if not memory.computed and (regular := progression(memory.addresses)):
             first, pitch = regular
-            start = self.own(register, pitch, "%lane")
+            start = self.own(register, pitch, len(memory.addresses))
             return self._address(start, first + offset, memory.immediate)
         if memory.computed:
             made, distance = self.scratch("b32"), self.scratch("b64")
@@ -383,8 +361,8 @@ class Body:
         lies_in = self.program.buffer(step.place.buffer).space
         space, offset = self._spelled(lies_in), self._offset(step.place)
         base = self._base(step.place.buffer, lies_in)
-        register = self._held(step, self.own(base, width * step.count))
-        guard = "" if step.lanes == self._threads else self._first_lanes(step.lanes)
+        register = self._held(step, self.own(base, width * step.count, self.threads))
+        guard = "" if step.lanes == self.threads else self._first_lanes(step.lanes)
         together = gcd(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
@@ -465,8 +443,9 @@ class Body:
         """Copy the units of a piece, which threads take in turns."""
         width, ends = piece.width, (piece.source, piece.destination)
         spaces = [self.program.buffer(place.buffer).space for place in ends]
+        threads = self.threads
         pointers = [
-            (self.own(self._base(place.buffer, space), width), self._offset(place))
+            (self.own(self._base(place.buffer, space), width, threads), self._offset(place))
             for place, space in zip(ends, spaces, strict=True)
         ]
         reading, writing = map(self._spelled, spaces)
@@ -483,7 +462,6 @@ class Body:
             self.add(f"ld.{reading}.{VECTORS[width]} {vector}, {load}", guard=guard)
             self.add(f"st.{writing}.{VECTORS[width]} {store}, {vector}", guard=guard)
 
-        threads = self._threads
         rounds, rest = divmod(piece.units, threads)
         if rounds > _UNROLLED:
             own, pointers = pointers, [(self.scratch("b64"), start) for _, start in pointers]

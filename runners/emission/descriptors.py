@@ -16,14 +16,16 @@ _START = 0x3FFF
 class Text(Protocol):
     """What instructions are appended to."""
 
+    threads: int  # that they are for
+
     def add(self, *instructions: str, guard: str = "") -> None:
         """Append instructions."""
 
     def scratch(self, type_: str) -> str:
         """Return a register that nothing has used yet."""
 
-    def own(self, base: str, pitch: int) -> str:
-        """Return a register with the start of what each thread has, so many bytes apart."""
+    def own(self, base: str, pitch: int, threads: int) -> str:
+        """Return a register with the start of what each of so many threads has, bytes apart."""
 
     def use(self, register: str) -> str:
         """Take note that a register of the prologue is read; return it."""
@@ -123,7 +125,7 @@ def _descriptor(text: Text, tile: SharedTile, offset: int, end: int) -> str:
                 f"mov.b64 {made}, {{{low}, {bits >> 32:#x}}}",
             )  # fmt: skip
         case "loaded":
-            slot = text.own("%shared", DESCRIPTOR_BYTES)
+            slot = text.own("%shared", DESCRIPTOR_BYTES, text.threads)
             text.add(
                 f"add.u64 {made}, {base}, {bits:#x}", f"st.shared.b64 [{slot}+{end}], {made}",
                 f"ld.shared.b64 {made}, [{slot}+{end}]",

@@ -17,7 +17,8 @@ from oracle.isa.forms import LANES
 from oracle.isa.targets import Module
 from oracle.program.program import Program
 from runners.emission.body import Body
-from runners.emission.warpgroups import MEMORY, group_kernel, group_text
+from runners.emission.prologue import framed, memory, threads
+from runners.emission.warpgroups import MEMORY, group_kernel
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule, Launch
 from runners.ptx_text import opening
 
@@ -110,32 +111,20 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
     body = Body(program, aligned)
     body.write(program.steps)
     if program.warps > 1:
-        return group_text(body, kernel)
-    lines = [
-        f"// {kernel.entry}: one warp per image of {kernel.image_bytes} bytes",
-        *(
-            f"//   {buffer.name}: {buffer.size} bytes of {buffer.space} memory at "
-            f"{program.offset(buffer.name)}"
-            for buffer in program.buffers
-        ),
+        return _image_text(body, kernel)
+    body.use("%lane")
+    head = [
         f".visible .entry {kernel.entry}(",
         "    .param .u64 images,",
         "    .param .u64 sms,",
         "    .param .u32 count",
         ")",
-        "{",
-        *body.declarations(
-            kernel, ("b32", "%warp, %warps, %in_block, %lane, %count, %sm"),
-            ("b64", "%image_generic, %image, %sms"), ("pred", "%done, %record"),
-        ),
-        "", *_prologue(kernel, body), "", *body.lines, "END:", "    ret;", "}", "",
-    ]  # fmt: skip
-    return "\n".join(lines)
-
-
-def _prologue(kernel: Kernel, body: Body) -> list[str]:
-    """Return what comes before the first step: which image, where it lies, on which SM."""
-    lines = [
+    ]
+    registers = (
+        ("b32", "%warp, %warps, %in_block, %lane, %count, %sm"),
+        ("b64", "%image_generic, %image, %sms"), ("pred", "%done, %record"),
+    )  # fmt: skip
+    prologue = [
         "    // warp = ctaid.x * (ntid.x / 32) + tid.x / 32: the number of its image",
         "    mov.u32 %warps, %ntid.x;",
         "    shr.u32 %warps, %warps, 5;",
@@ -146,19 +135,8 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
         "    ld.param.u32 %count, [count];",
         "    setp.ge.u32 %done, %warp, %count;",
         "    @%done bra END;",
-        "    mov.u32 %lane, %laneid;",
-        "    ld.param.u64 %image_generic, [images];",
-        f"    mad.wide.u32 %image_generic, %warp, {kernel.image_bytes}, %image_generic;",
-        "    cvta.to.global.u64 %image, %image_generic;",
-    ]
-    if kernel.shared_bytes:
-        lines += [
-            "    // this warp's slice of the block's shared memory",
-            "    mov.u64 %shared, shared_memory;",
-            f"    mad.wide.u32 %shared, %in_block, {kernel.shared_bytes}, %shared;",
-        ]
-    lines += [
-        *body.prologue(),
+        *threads(body),
+        *memory(body, kernel, "images", "%warp", "%in_block"),
         "    // lane 0 records the multiprocessor, where the launcher wants to know it",
         "    ld.param.u64 %sms, [sms];",
         "    setp.ne.u64 %record, %sms, 0;",
@@ -168,7 +146,7 @@ def _prologue(kernel: Kernel, body: Body) -> list[str]:
         "    mov.u32 %sm, %smid;",
         "    @%record st.global.u32 [%sms], %sm;",
     ]
-    return lines
+    return framed(body, kernel, "one warp per image", head, registers, prologue, ["END:"])
 
 
 # The smallest kernel
@@ -192,19 +170,23 @@ def _single_kernel(program: Program, entry: str) -> Kernel:
 def _single_text(program: Program, kernel: Kernel, aligned: bool) -> str:
     body = Body(program, aligned, brief=True)
     body.write(program.steps)
-    text = group_text(body, kernel) if program.warps > 1 else _warp_text(body, kernel)
+    text = _image_text(body, kernel)
     lines = text.splitlines(keepends=True)
     return "".join(one for one in lines if one.strip() and not one.lstrip().startswith("//"))
 
 
-def _warp_text(body: Body, kernel: Kernel) -> str:
-    return "\n".join([
-        f".visible .entry {kernel.entry}(.param .u64 image)",
-        "{",
-        *body.declarations(kernel, ("b64", "%image_generic, %image"), ("b32", "%lane")),
-        *(["    mov.u32 %lane, %laneid;"] if "%lane" in body.used else []),
-        "    ld.param.u64 %image_generic, [image];",
-        "    cvta.to.global.u64 %image, %image_generic;",
-        *(["    mov.u64 %shared, shared_memory;"] if kernel.shared_bytes else []),
-        *body.prologue(), *body.lines, "    ret;", "}", "",
-    ])  # fmt: skip
+def _image_text(body: Body, kernel: Kernel) -> str:
+    """Return the text of a kernel with a pointer to its image, or to those of its blocks."""
+    head = [f".visible .entry {kernel.entry}(.param .u64 image)"]
+    registers, block = [("b64", "%image_generic, %image"), ("b32", "%lane")], list[str]()
+    if body.program.registers:
+        head.append(f".maxnreg {body.program.registers}")
+    if batched := body.program.warps > 1:
+        registers.append(("b32", "%thread, %warp, %block"))
+        block = [
+            "    // each block works on an image of its own",
+            "    mov.u32 %block, %ctaid.x;",
+        ]
+    bases = memory(body, kernel, "image", "%block" if batched else "")
+    prologue = [*threads(body), *block, *bases]
+    return framed(body, kernel, "one warpgroup on an image", head, registers, prologue)

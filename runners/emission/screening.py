@@ -12,8 +12,9 @@ from oracle.program.warpgroup import SYNCS
 from runners import ledger
 from runners.emission.body import Body
 from runners.emission.modules import STATIC_SHARED_BYTES, module_of, warps_of_block
+from runners.emission.prologue import framed, memory, threads
 from runners.emission.registers import braced, displaced
-from runners.emission.warpgroups import WARP_NUMBER, group_kernel
+from runners.emission.warpgroups import group_kernel
 from runners.kernels import MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
 _SHARED_LINE = 16
@@ -72,8 +73,8 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
     _start(kernel, body)
     body.write(program.steps)
     _comparison(kernel, body)
-    lines = [
-        f"// {kernel.entry}: every multiprocessor runs every image of {kernel.image_bytes} bytes",
+    runs = "every multiprocessor runs every image"
+    head = [
         f".visible .entry {kernel.entry}(",
         "    .param .u64 images,",
         "    .param .u64 expected,",
@@ -82,34 +83,31 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .param .u32 count,",
         "    .param .u32 limit",
         ")",
-        "{",
-        "    .reg .b32 %lane, %thread, %warp, %in_block, %place, %count, %limit, %sm, %next;",
-        "    .reg .b32 %taken, %number, %finished, %wrong, %record, %difference, %old;",
-        "    .reg .b64 %images, %expected, %ledger, %row, %own, %before, %after, %offset;",
-        "    .reg .b64 %image, %image_generic, %kept, %time;",
-        "    .reg .pred %done, %first, %differs;",
-        f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
     ]
-    lines += body.declarations(kernel, *([("b64", "%shared")] if kernel.launch else []))
+    registers = (
+        ("b32", "%lane, %thread, %warp, %in_block, %place, %count, %limit, %sm, %next"),
+        ("b32", "%taken, %number, %finished, %wrong, %record, %difference, %old"),
+        ("b32", f"%part<{4 * _UNROLLED}>, %other<4>"),
+        ("b64", "%images, %expected, %ledger, %row, %own, %before, %after, %offset"),
+        ("b64", "%image, %image_generic, %kept, %time"),
+        ("pred", "%done, %first, %differs"),
+    )
     end = [  # who works on an image adds what it counted to its multiprocessor's row
         "END:",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
         f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
-        "    ret;",
     ]
-    lines += ["", *_prologue(kernel, body), *body.prologue(), "", *body.lines, *end, "}", ""]
-    return "\n".join(lines)
+    return framed(body, kernel, runs, head, registers, _prologue(kernel, body), end)
 
 
 def _prologue(kernel: ScreeningKernel, body: Body) -> list[str]:
     """Return what a warp does once: its multiprocessor's row, and its own memory."""
-    thread, threads = _thread(body.program), body.program.threads
-    lines = [
-        "    mov.u32 %lane, %laneid;",
-        "    mov.u32 %thread, %tid.x;",
-        *(WARP_NUMBER if "%warp" in body.used else []),
+    body.used |= {"%lane", "%thread"}
+    thread = _thread(body.program)
+    return [
+        *threads(body),
         f"    setp.eq.u32 %first, {thread}, 0;",
-        f"    shr.u32 %in_block, %thread, {threads.bit_length() - 1};",
+        f"    shr.u32 %in_block, %thread, {body.program.threads.bit_length() - 1};",
         "    ld.param.u64 %images, [images];",
         "    cvta.to.global.u64 %images, %images;",
         "    ld.param.u64 %expected, [expected];",
@@ -126,34 +124,12 @@ def _prologue(kernel: ScreeningKernel, body: Body) -> list[str]:
         f"    and.b32 %sm, %sm, {ledger.ROWS - 1};",
         f"    mul.wide.u32 %row, %sm, {ledger.ROW.itemsize};",
         "    add.u64 %row, %ledger, %row;",
+        "    // its own image in the scratch memory, where that is not its shared memory",
+        "    mov.u32 %place, %ctaid.x;",
+        f"    mad.lo.u32 %place, %place, {kernel.warps_per_block}, %in_block;",
+        *memory(body, kernel, "scratch", "%place", "%in_block"),
+        f"    @%first {_take()};",
     ]
-    if kernel.launch:
-        lines.append("    mov.u64 %shared, dynamic_memory;")
-    elif kernel.shared_bytes:
-        lines += [
-            "    // this warp's slice of the block's shared memory",
-            "    mov.u64 %shared, shared_memory;",
-            f"    mul.wide.u32 %offset, %in_block, {kernel.shared_bytes};",
-            "    add.u64 %shared, %shared, %offset;",
-        ]
-    if kernel.scratch == "shared":
-        lines += [
-            "    mov.u64 %image, %shared;",
-            "    cvta.shared.u64 %image_generic, %image;",
-            f"    add.u64 %shared, %shared, {kernel.image_bytes};",
-        ]
-    else:
-        lines += [
-            "    // its own image in the scratch memory",
-            "    mov.u32 %place, %ctaid.x;",
-            f"    mad.lo.u32 %place, %place, {kernel.warps_per_block}, %in_block;",
-            "    ld.param.u64 %image_generic, [scratch];",
-            f"    mul.wide.u32 %offset, %place, {kernel.image_bytes};",
-            "    add.u64 %image_generic, %image_generic, %offset;",
-            "    cvta.to.global.u64 %image, %image_generic;",
-        ]
-    lines.append(f"    @%first {_take()};")
-    return lines
 
 
 def _thread(program: Program) -> str:
