@@ -157,7 +157,7 @@ def _forget(group: _Group, where: Ints) -> None:
 def _add(group: _Group, access: _TracedAccess, line: int) -> None:
     where = access.where
     # Of lanes and of warps as a whole, all in between are asked for later.
-    low, whole = group.low[where], access.thread % PLACES == LANES
+    low, whole = group.low[where], _whole(access)
     mixed = (low <= group.high[where]) & ((low % PLACES == LANES) != whole)
     np.minimum.at(group.low, where, access.thread)
     group.low[where[mixed]] -= group.low[where[mixed]] % PLACES
@@ -165,6 +165,12 @@ def _add(group: _Group, access: _TracedAccess, line: int) -> None:
     group.turn[where] = access.turn
     np.maximum.at(group.epoch, where, access.arrived)
     group.line[where] = line
+
+
+def _whole(access: _TracedAccess) -> Flags:
+    """Return where warps access as a whole: twice, these may be two threads."""
+    found: Flags = access.thread % PLACES == LANES
+    return found
 
 
 def _before(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
@@ -185,7 +191,8 @@ def _racing(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
     low, high = group.low[where], group.high[where]
     warp = thread // PLACES
     same = (low // PLACES == warp) & (high // PLACES == warp)
-    fine = (low > high) | ((low == thread) & (high == thread)) | _before(group, access, per_block)
+    alone = (low == thread) & (high == thread) & ~_whole(access)
+    fine = (low > high) | alone | _before(group, access, per_block)
     found: Flags = ~(fine | (same & (group.turn[where] < access.turn)))
     return found
 
@@ -425,7 +432,7 @@ class WatchedMemory(Memory):
         if access.values is not None and number == 0:
             shadow.values[where] = access.values
             alike = shadow.values[where] == access.values
-        self._check(written, access, "written", but=alike | beside)
+        self._check(written, access, "written", but=alike | beside | _whole(access))
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""

@@ -205,6 +205,22 @@ def test_what_a_warp_does_as_a_whole_has_no_order_beside_one_of_its_threads(
     assert f"thread {writer} of block 0" in str(trap.value)
 
 
+@pytest.mark.parametrize(
+    "second",
+    ["wmma.load.c.sync.aligned.row.m8n8k32.shared.s32 {%r9, %r11}, [%r10];",
+     "wmma.store.d.sync.aligned.col.m8n8k32.shared.s32 [%r10], {%r5, %r4};"],
+)  # fmt: skip
+def test_what_a_warp_does_as_a_whole_twice_has_an_order_by_a_barrier_alone(second: str) -> None:
+    first = (
+        "mov.u32 %r10, tile;",
+        "wmma.store.d.sync.aligned.row.m8n8k32.shared.s32 [%r10], {%r4, %r5};",
+    )
+    end = "mov.u32 %r9, 0;", KEEP
+    run(*first, "bar.warp.sync -1;", second, *end, block=(32, 1, 1))
+    with pytest.raises(SimulatedTrap, match=rf"line {FIRST + 2}: race: .*in line {FIRST + 1} by"):
+        run(*first, second, *end, block=(32, 1, 1))
+
+
 def test_a_variable_of_the_module_is_not_changed_from_launch_to_launch() -> None:
     declared = HEAD.replace(".visible", ".global .u32 count;\n.visible")
     launch = Launch(
