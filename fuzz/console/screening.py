@@ -13,6 +13,7 @@ from typing import Any
 from fuzz.campaign.status import untested_words
 from fuzz.checks.protocol import DeviceStatus, device_status
 from fuzz.console.metrics import throttling
+from fuzz.findings.families import stored_row
 from fuzz.kinds import sentence
 from fuzz.options.operating import Screen as Screening
 from fuzz.output import Report, ReportColumn, ReportRow, Section, Test, counted, typed
@@ -136,16 +137,9 @@ class ScreenedDevice:
 
 def finding_row(found: ScreenFinding) -> dict[str, object]:
     """Return a finding and where it is stored."""
-    case, saved, known = found.case, found.saved, found.known
     return {
-        "id": None if saved is None else saved.id,
-        "family": case.identity.text,
-        "kind": case.kind.value,
-        "verdict": case.kind.value,
-        "known": known is not None,
-        "known_as": known.id if known is not None else None,
-        "path": "" if saved is None else str(saved.path),
-        "title": sentence(case),
+        **stored_row(found.case, found.saved, found.known),
+        "title": sentence(found.case),
         "message": found.sentence,
         "instructions": found.instructions,
         "programs": found.programs,

@@ -429,19 +429,26 @@ def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
     return known.count(False), known.count(True)
 
 
+def stored_row(case: Case, saved: Saved | None, known: Row | None) -> dict[str, object]:
+    """Return what every command's JSON says of a finding: what it is, and where it is stored."""
+    return {
+        "id": None if saved is None else saved.id,
+        "family": case.identity.text,
+        "kind": case.kind.value,
+        "verdict": case.kind.value,
+        "known": known is not None,
+        "known_as": None if known is None else known.id,
+        "path": None if saved is None else str(saved.path),
+    }
+
+
 def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a finding as the summary lists it."""
     case, who = family.case, who_has([family.case])
     return {
-        "id": stored_id(family),
-        "family": case.identity.text,
-        "kind": case.kind.value,
-        "verdict": case.kind.value,
-        "known": family.known is not None,
-        "known_as": family.known.id if family.known else None,
+        **stored_row(case, family.saved, family.known),
         "provisional": is_provisional(case),
         "compilers": who or None,
-        "path": str(family.saved.path) if family.saved else None,
         "title": sentence(case, who=who),
         "text": accused(case),
         "ptx_version": case.ptx_version,

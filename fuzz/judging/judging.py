@@ -20,6 +20,7 @@ from corpus.programs import pack
 from fuzz import warpfuzz_version
 from fuzz.compilers.members import with_outcomes
 from fuzz.findings.case import ACTUAL, LAUNCH, ORIGINAL, REWRITTEN, TEXT_CHARACTERS, case_by
+from fuzz.findings.families import stored_row
 from fuzz.findings.launches import Setup, parameters_of
 from fuzz.findings.verdicts import REPLAYS
 from fuzz.judging.bringing import Answerer, Brought
@@ -294,12 +295,7 @@ def _found(
         case = with_outcomes(case, dict(zip(among, wrong_or_not, strict=True)))
     saved = corpus().add(case, files)
     return verdict, {
-        "id": saved.id,
-        "family": case.identity.text,
-        "kind": verdict.kind.value,
-        "verdict": verdict.kind.value,
-        "known": known.match(case) is not None,
-        "path": str(saved.path),
+        **stored_row(case, saved, known.match(case)),
         "compilers": list(verdict.names),
         "blame": blame,
         "difference": verdict.difference,
