@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus import Kind
 from fuzz.diagnosis.experiments import Culprit, ExperimentDevice, Results, name_of_form
 from oracle.errors import UsageError
 from oracle.isa.forms import Form
@@ -39,9 +40,13 @@ IN_FLIGHT = "in flight beside other steps"
 """Where a program is right with a wait behind each multiplication, and wrong if that waits for
 nothing, or no experiment but waits tells more: of two programs whose A is overwritten in flight
 both cured it (ptxas 13.0.88 and the driver's compiler on an H200, 2026-11-30)."""
+LIMITED = "under .maxnreg"
+"""Where it is right without that: compilers put the D that is added partly in the registers of the
+one that is written (ptxas 12.4 to 13.5 at -O0). Of 14 findings of other causes none was
+(machine code followed with the image, 2026-11-30)."""
 UNREAD_D = "in flight with a d that nothing reads"
-"""Where, of these, it is right if each multiplication adds its D and each D is stored: compilers
-gave others the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
+"""Where a wait behind each cures it, and if each adds its D and each D is stored: compilers gave
+others the registers of a D that was still written (ptxas 12.4 to 13.5, 2026-11-29)."""
 OF_REGISTERS = "in flight with a in registers"
 """Where, of these, it is right with a wait behind each of those whose A is in registers: compilers
 wrote these before the wait, also where they made one register of two equal values (ptxas 12.4 to
@@ -198,6 +203,11 @@ class _Trials:
         """Run programs, which begin with the buffers of this one; None: it cannot be asked."""
         return self.device.results_of([(one, widened(self.image, one)) for one in programs])
 
+    def named(self, condition: str, *, which: str = "", together: bool = False) -> Culprit:
+        """Return the multiplications as what is wrong under a condition."""
+        names = (name_of_async(next(iter(self.products.values())).form),)
+        return Culprit(instructions=names, condition=condition, which=which, together=together)
+
 
 def _own(registers: Sequence[Register], bank: str) -> list[Register]:
     return [one for one in dict.fromkeys(registers) if one.bank == bank]
@@ -245,6 +255,14 @@ def wrong_multiplication(
     trials = _Trials(device=device, program=program, image=image)
     if not trials.products:
         return None
+    if program.registers:
+        # Experiments may take more registers than that, and are then not compiled.
+        unlimited = replace(program, registers=0)
+        with_limit, without = trials.came(program, unlimited)
+        if without is not None and without.cured(with_limit is None or with_limit.ran.all()):
+            right = with_limit is not None and with_limit.cured(ends=True)
+            return None if right else trials.named(LIMITED)
+        return wrong_multiplication(device, unlimited, image)
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     alike = Counter(map(_operands, trials.products.values()))
     repeated = trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED)
@@ -269,20 +287,19 @@ def wrong_multiplication(
     unwaited_right, *cured = (one is not None and one.cured(ends) for one in came)
     if before is not None and before.cured(ends=True):
         return None
-    found = [name for name, cure in zip(ways, cured, strict=True) if cure]
-    if IN_FLIGHT not in found:
-        found = [name for name in found if name not in _WAITED_FOR]
+    # Of what is not compiled nobody knows, so nor what is to be named behind it.
+    unasked = {name for name, one in zip(ways, came[1:], strict=True) if _is_unasked(one)}
+    told = [name for name, cure in zip(ways, cured, strict=True) if cure or name in unasked]
+    if IN_FLIGHT not in told:
+        told = [name for name in told if name not in _WAITED_FOR]
     elif unwaited_right and ends:
         # What waits for nothing takes time as well, and ends what compilers remember of values.
-        found.sort(key=(*_WAITED_FOR, PREDICATED, BEHIND_CODE).__contains__)
-    if found:
-        condition = found[0]
+        told.sort(key=(*_WAITED_FOR, PREDICATED, BEHIND_CODE).__contains__)
+    if told and told[0] not in unasked:
+        condition = told[0]
         which = _which(trials, every, ends) if condition in _WAITED_FOR else ""
-        form = next(iter(trials.products.values())).form
         together = condition == BEHIND_CODE or (unwaited_right and condition in _WAITED_FOR)
-        return Culprit(
-            instructions=(name_of_async(form),), condition=condition, which=which, together=together
-        )
+        return trials.named(condition, which=which, together=together)
     return None
 
 
@@ -296,9 +313,11 @@ def hanging_multiplication(
     trials = _Trials(device=device, program=program, image=image)
     if not trials.products or not ends(lambda: trials.without(trials.ended())):
         return None
-    form = next(iter(trials.products.values())).form
-    condition = UNREAD_D if ends(trials.alive) else IN_FLIGHT
-    return Culprit(instructions=(name_of_async(form),), condition=condition)
+    return trials.named(UNREAD_D if ends(trials.alive) else IN_FLIGHT)
+
+
+def _is_unasked(results: Results | None) -> bool:
+    return results is None or Kind.COMPILE_FAILURE in results.failed.values()
 
 
 def _operands(step: AsyncProduct) -> AsyncProduct:

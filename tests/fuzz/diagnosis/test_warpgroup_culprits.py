@@ -13,6 +13,7 @@ from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice, key_of
 from fuzz.diagnosis.hangs import what_hangs
+from fuzz.diagnosis.multiplications import LIMITED, SAME_OF_D, wrong_multiplication
 from fuzz.findings.case import Evidence, named_after
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Attempt, Subject, smallest_kernel
@@ -141,6 +142,8 @@ TURNING, READING = (
 FACTOR = TWICE.changed(b="z.0", c="y")
 BESIDE = program(set_registers(destination="z", count=1), FACTOR, FENCE, product())
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
+
+FORGOTTEN = program(READ, FENCE, replace(product(), scale_d=ASKED[1]), COMMIT, WAIT, READ)
 
 
 def flat(steps: tuple[Step, ...]) -> list[Step]:
@@ -337,6 +340,60 @@ class Failing(Defective):
             self.failed += 1
             return Failure(trouble=self.trouble, message="it failed")
         return super().run(compiled, images, entry=entry)
+
+
+class Refusing(Defective):
+    """Does not compile some programs."""
+
+    def __init__(self, defect: Callable[[list[Step]], bool], refused: Callable[[Program], bool]) -> None:
+        super().__init__(defect)
+        self.refused = refused
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        if any(map(self.refused, module.programs.values())):
+            return Failure(trouble=Trouble.COMPILE_FAILURE, message="too few registers")
+        return super().compile(module)
+
+
+def has_zeros(program: Program) -> bool:
+    """It copies a D."""
+    return any(buffer.name == "zeros" for buffer in program.buffers)
+
+
+@pytest.mark.parametrize(("refused", "limit", "named"), [
+    (lambda one: bool(one.registers) and has_zeros(one), 64, SAME_OF_D),
+    (has_zeros, 64, None),
+    (has_zeros, 0, None),
+])  # fmt: skip
+def test_what_is_not_compiled_has_nothing_named_that_would_be_asked_behind_it(
+    refused: Callable[[Program], bool], limit: int, named: str | None
+) -> None:
+    wrong = replace(FORGOTTEN, registers=limit)
+    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    device = ExperimentDevice(Refusing(takes_d_for_unchanged, refused), module)
+    found = wrong_multiplication(device, wrong, image)
+    assert (found and found.condition) == named
+
+
+class Limited(Defective):
+    """Gets wrong only what has a limit of registers."""
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        program = compiled.module.programs[compiled.module.kernel(entry).entry]
+        return (super() if program.registers else Defective(lambda _: False)).run(
+            compiled, images, entry=entry
+        )
+
+
+def test_what_is_right_without_a_limit_of_registers_is_named_by_that() -> None:
+    wrong = replace(CHANGED, registers=64)  # registers of its own for A cure it as well
+    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    device = ExperimentDevice(Limited(takes_a_for_unchanged), module)
+    found = wrong_multiplication(device, wrong, image)
+    assert found is not None
+    assert found.condition == LIMITED
 
 
 def test_what_fails_is_named_by_what_it_runs_to_its_end_without() -> None:
