@@ -181,6 +181,8 @@ def _otherwise(
     return replace(
         CONTROL,
         condition="with a loop of lanes in it" if right(edited(program.steps, once)) else "",
+        # Scalar code may be right without them by chance, as its registers are others.
+        together=bool(once),
     )
 
 

@@ -68,6 +68,7 @@ PREDICATED = "with a predicate for scale-d"
 loops one after the other."""
 BEHIND_CODE = "behind scalar code"
 _WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one cures
+_CHANGING_MUCH = (PREDICATED, BEHIND_CODE)  # what is named where nothing else tells
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
@@ -259,10 +260,27 @@ def wrong_multiplication(
         # Experiments may take more registers than that, and are then not compiled.
         unlimited = replace(program, registers=0)
         with_limit, without = trials.came(program, unlimited)
-        if without is not None and without.cured(with_limit is None or with_limit.ran.all()):
+        ends = with_limit is None or bool(with_limit.ran.all())
+        if without is not None and without.cured(ends):
             right = with_limit is not None and with_limit.cured(ends=True)
             return None if right else trials.named(LIMITED)
         return wrong_multiplication(device, unlimited, image)
+    found = _cured(trials)
+    if found is not None and found.condition not in _CHANGING_MUCH:
+        return found
+    # Of two defects either is named without the other.
+    for without_one in (trials.renewed, trials.apart, trials.given):
+        with suppress(UsageError):  # it cannot be written down
+            rest = without_one()
+            left = None if rest == program else _cured(replace(trials, program=rest))
+            if left is not None and left.condition not in _CHANGING_MUCH:
+                return replace(left, together=True)
+    return found
+
+
+def _cured(trials: _Trials) -> Culprit | None:
+    """Return what a program is right without; None where it is right, or no experiment tells."""
+    program = trials.program
     every, in_registers = trials.ended(), trials.ended(lambda one: bool(one.a))
     alike = Counter(map(_operands, trials.products.values()))
     repeated = trials.ended(lambda one: alike[_operands(one)] > 1, _NOT_ENDED)
@@ -294,7 +312,7 @@ def wrong_multiplication(
         told = [name for name in told if name not in _WAITED_FOR]
     elif unwaited_right and ends:
         # What waits for nothing takes time as well, and ends what compilers remember of values.
-        told.sort(key=(*_WAITED_FOR, PREDICATED, BEHIND_CODE).__contains__)
+        told.sort(key=(*_WAITED_FOR, *_CHANGING_MUCH).__contains__)
     if told and told[0] not in unasked:
         condition = told[0]
         which = _which(trials, every, ends) if condition in _WAITED_FOR else ""

@@ -13,7 +13,12 @@ from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import CODE, Culprit, ExperimentDevice, key_of
 from fuzz.diagnosis.hangs import what_hangs
-from fuzz.diagnosis.multiplications import LIMITED, SAME_OF_D, wrong_multiplication
+from fuzz.diagnosis.multiplications import (
+    LIMITED,
+    SAME_OF_A,
+    SAME_OF_D,
+    wrong_multiplication,
+)
 from fuzz.findings.case import Evidence, named_after
 from fuzz.findings.families import Bucket
 from fuzz.findings.verdicts import Attempt, Subject, smallest_kernel
@@ -342,10 +347,27 @@ class Failing(Defective):
         return super().run(compiled, images, entry=entry)
 
 
+def takes_a_and_d_for_unchanged(steps: list[Step]) -> bool:
+    return takes_d_for_unchanged(steps) or takes_a_for_unchanged(steps)
+
+
+def test_of_two_defects_either_is_named_without_the_other() -> None:
+    wrong = program(READ, FENCE, product("x"), COMMIT, WAIT, READ, SEEN, ADDED)
+    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
+    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    device = ExperimentDevice(Defective(takes_a_and_d_for_unchanged), module)
+    found = wrong_multiplication(device, wrong, image)
+    assert found is not None
+    assert found.condition == SAME_OF_A
+    assert found.together
+
+
 class Refusing(Defective):
     """Does not compile some programs."""
 
-    def __init__(self, defect: Callable[[list[Step]], bool], refused: Callable[[Program], bool]) -> None:
+    def __init__(
+        self, defect: Callable[[list[Step]], bool], refused: Callable[[Program], bool]
+    ) -> None:
         super().__init__(defect)
         self.refused = refused
 
