@@ -39,6 +39,7 @@ from fuzz.diagnosis.experiments import (
 )
 from fuzz.diagnosis.multiplications import (
     ENDED,
+    UNSURE,
     name_of_async,
     widened,
     wrong_multiplication,
@@ -127,8 +128,11 @@ def _of_warpgroup(device: ExperimentDevice, program: Program, image: Image) -> C
     alone = () if found else wrong_warps(device, program, image, traced)
     found = found or next((culprit_of(device, one.program, one.image) for one in alone), None)
     found = found or wrong_multiplication(device, program, image)
-    # Of several defects no one thing cures: what is left of a smaller program may have one.
-    return found or _wrong_in_company(device, program, image, traced)
+    unsure = found is None or found.condition in UNSURE
+    # What is wrong of right operands, and no multiplication, tells more; and of several defects,
+    # which no one thing cures, one may be left of a smaller program.
+    other = _wrong_in_company(device, program, image, traced) if unsure else None
+    return other if other and (other.condition or not found) else found
 
 
 def in_company(culprit: Culprit | None) -> bool:
@@ -177,13 +181,9 @@ def _otherwise(
         for site, step in visit(program.steps)
         if is_lane_code(step)
     }
-    # Branches and loops of the warp may be right around lanes that take their loops once.
-    return replace(
-        CONTROL,
-        condition="with a loop of lanes in it" if right(edited(program.steps, once)) else "",
-        # Scalar code may be right without them by chance, as its registers are others.
-        together=bool(once),
-    )
+    # They may be right around lanes that take loops once; and code without them, by chance.
+    lanes = "with a loop of lanes in it" if right(edited(program.steps, once)) else ""
+    return replace(CONTROL, condition=lanes, together=bool(once))
 
 
 def _wrong_in_company(
@@ -223,8 +223,7 @@ def _wrong_in_company(
         step, owner = event.step, owners.get(id(event.step))
         some: tuple[Step, ...] = (step, *([seen[event.number]] if event.number in seen else ()))
         if isinstance(step, AsyncProduct):
-            commit, wait, fence = ENDED
-            some = (step, commit, wait, *some[1:], fence)
+            some = (step, *ENDED[:2], *some[1:], ENDED[2])
         taken += some if owner is None else [replace(owner, body=some)]
     tried = Program(
         buffers=(*program.buffers, *buffers_of(stores)), steps=(*taken,), warps=program.warps

@@ -68,7 +68,8 @@ PREDICATED = "with a predicate for scale-d"
 loops one after the other."""
 BEHIND_CODE = "behind scalar code"
 _WAITED_FOR = (UNREAD_D, OF_REGISTERS, IN_FLIGHT)  # conditions that a wait behind one cures
-_CHANGING_MUCH = (PREDICATED, BEHIND_CODE)  # what is named where nothing else tells
+UNSURE = (PREDICATED, BEHIND_CODE)
+"""What is right without these may be so because much else is changed, too."""
 _RESULT = 8  # register of code, of those that copy at most so many, from which on copies are
 _ZEROS = plain_load(registers="zeros", count=1, place=Place(buffer="zeros"), lanes=THREADS)
 ENDED = tuple(WarpgroupSync(kind=kind) for kind in ("commit_group", "wait_group", "fence"))
@@ -266,14 +267,14 @@ def wrong_multiplication(
             return None if right else trials.named(LIMITED)
         return wrong_multiplication(device, unlimited, image)
     found = _cured(trials)
-    if found is not None and found.condition not in _CHANGING_MUCH:
+    if found is not None and found.condition not in UNSURE:
         return found
     # Of two defects either is named without the other.
     for without_one in (trials.renewed, trials.apart, trials.given):
         with suppress(UsageError):  # it cannot be written down
             rest = without_one()
             left = None if rest == program else _cured(replace(trials, program=rest))
-            if left is not None and left.condition not in _CHANGING_MUCH:
+            if left is not None and left.condition not in UNSURE:
                 return replace(left, together=True)
     return found
 
@@ -312,7 +313,7 @@ def _cured(trials: _Trials) -> Culprit | None:
         told = [name for name in told if name not in _WAITED_FOR]
     elif unwaited_right and ends:
         # What waits for nothing takes time as well, and ends what compilers remember of values.
-        told.sort(key=(*_WAITED_FOR, *_CHANGING_MUCH).__contains__)
+        told.sort(key=(*_WAITED_FOR, *UNSURE).__contains__)
     if told and told[0] not in unasked:
         condition = told[0]
         which = _which(trials, every, ends) if condition in _WAITED_FOR else ""

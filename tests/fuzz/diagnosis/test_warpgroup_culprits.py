@@ -145,7 +145,8 @@ TURNING, READING = (
     for asked in ASKED
 )
 FACTOR = TWICE.changed(b="z.0", c="y")
-BESIDE = program(set_registers(destination="z", count=1), FACTOR, FENCE, product())
+MADE_OF = set_registers(destination="z", count=1), FACTOR, FENCE
+BESIDE, ASKING = (program(*MADE_OF, replace(product(), scale_d=one)) for one in (1, ASKED[1]))
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 FORGOTTEN = program(READ, FENCE, replace(product(), scale_d=ASKED[1]), COMMIT, WAIT, READ)
@@ -315,6 +316,7 @@ class Defective:
     (multiplies_wrong, ALONE, "wgmma.mma_async of f16"),
     (adds_wrong, TWINS, "add.u32"),
     (loses_a_constant_factor, BESIDE, "mma.sync of f16/multiplicands that scalar code computes"),
+    (loses_a_constant_factor, ASKING, "mma.sync of f16/multiplicands that scalar code computes"),
 ])  # fmt: skip
 def test_a_program_is_named_by_what_it_is_right_without(
     defect: Callable[[list[Step]], bool], wrong: Program, named: str
