@@ -1,23 +1,14 @@
-"""Single dot products through the oracle's kernels, and through the reference."""
-
-from reference.any_dots import any_dot
+"""Single dot products through the oracle's kernels."""
 
 from oracle.arithmetic.conversions import Scratch
 from oracle.arithmetic.dots import dot_product
 from oracle.models import TruncatedDot, model_for
-from oracle.models.figures import values_in
 
 
 def fast(rule, a, b, c):
     """Patterns of a . b + c for arrays (count, k), (count, k), (count,)."""
     d = dot_product(a[:, None, :], b[:, :, None], c[:, None, None], rule=rule, scratch=Scratch())
     return d[0, 0].copy()
-
-
-def exact(rule, a, b, c):
-    """The same by the reference."""
-    rows = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
-    return [any_dot(rule.types, values_in(rule), *row) for row in rows]
 
 
 def rule_of(target, multiplicand, accumulator):

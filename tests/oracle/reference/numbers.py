@@ -58,10 +58,9 @@ def floor_log2(value):
 
 
 def encode(value, layout, mode, *, negative_zero=False, overflow=None):
-    """Round an exact value; mode: rn, rz, rm, rp, rna (ties away).
+    """Round an exact value; mode: rn, rz, rm, rp.
 
-    `overflow` "inf" makes any magnitude that no longer fits infinite, whatever the mode, and
-    "largest" the largest finite number.
+    `overflow` "inf" makes any magnitude that no longer fits infinite, whatever the mode.
     """
     if value == 0:
         return (1 if negative_zero else 0) << (layout.exponent_bits + layout.fraction_bits)
@@ -73,7 +72,6 @@ def encode(value, layout, mode, *, negative_zero=False, overflow=None):
     steps = int(steps)
     up = {
         "rn": rest * 2 > quantum or (rest * 2 == quantum and steps % 2),
-        "rna": rest * 2 >= quantum,
         "rz": False,
         "rm": negative and rest > 0,
         "rp": not negative and rest > 0,
@@ -83,7 +81,6 @@ def encode(value, layout, mode, *, negative_zero=False, overflow=None):
     pattern = steps + ((exponent - layout.least_exponent) << layout.fraction_bits)
     infinity = (2**layout.exponent_bits - 1) << layout.fraction_bits
     if pattern >= infinity:
-        saturates = mode == "rz" or mode == ("rp" if negative else "rm")
-        saturates = {"inf": False, "largest": True}.get(overflow, saturates)
+        saturates = mode in ("rz", "rp" if negative else "rm") and overflow != "inf"
         pattern = infinity - 1 if saturates else infinity
     return pattern | negative << (layout.exponent_bits + layout.fraction_bits)

@@ -86,6 +86,25 @@ def test_units_of_8_bits_are_the_oracles_with_the_same_figures(seed: int) -> Non
             )
 
 
+@pytest.mark.parametrize("multiplicand", ["f16", "bf16", "tf32"])
+@pytest.mark.parametrize("sign", [0, 1])
+def test_the_largest_sums_do_not_wrap(multiplicand: str, sign: int) -> None:
+    """Every significand is the largest: the sum of the products is just below 2^31 units."""
+    fmt, k = FORMATS[multiplicand], 8 if multiplicand == "tf32" else 16
+    fraction = fmt.fraction_bits + fmt.ignored_bits
+    most = (fmt.bias << fraction) | ((1 << fmt.fraction_bits) - 1) << fmt.ignored_bits
+    a = np.full((2, 1, k), most | sign << (fmt.bits - 1), fmt.raw)
+    b = np.full((2, k, 1), most, fmt.raw)
+    c = np.array([[[0x407F_FFFF]], [[0x3FFF_FFFF]]], np.uint32) | np.uint32(sign << 31)
+    for target in ("sm_80", "sm_90"):
+        types = f"f32.{multiplicand}.{multiplicand}.f32"
+        row = next(one for one in model_for(target).only(TruncatedDot) if one.types == types)
+        expected = dot_product(a, b, c, rule=row, scratch=Scratch())
+        rows = (x.transpose(1, 2, 0) for x in (a, b, c))
+        found = multiply(*rows, chip_of(target).floats[types], NAMED["f32"])
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_device_has_the_chip_of_its_target() -> None:
     assert SimulatedDevice("sm_80").chip == chip_of("sm_80")
     assert set(chip_of("sm_80").floats) == set(ROWS)
