@@ -13,7 +13,7 @@ from oracle.errors import UsageError
 from oracle.isa import lookup
 from oracle.isa.forms import ROW_BYTES, Form, kind_of
 from oracle.isa.lookup import INSTRUCTIONS, refusals
-from oracle.isa.nearest import Key, dotted, forms_by_key, nearest_forms
+from oracle.isa.nearest import Key, dotted, forms_by_key, nearest_forms, shapes_beside
 from oracle.isa.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module, parse_target, parse_version
 
 
@@ -167,7 +167,10 @@ def _opcode_faults(
             yield text, Rule.REPEATED_QUALIFIER
     for kind, least in row.required.items():
         if len(slots[kind]) < least and not (row.implicit_types and kind == "type"):
-            yield f"a .{kind} qualifier is missing", Rule.MISSING_QUALIFIER
+            text = f"a .{kind} qualifier is missing"
+            if kind == "shape":
+                text += f"; there are {shapes_beside(row.mnemonic, _key(row, slots))}"
+            yield text, Rule.MISSING_QUALIFIER
     if row.implicit_types and len(slots["type"]) not in (2, 4):
         text = f"{row.mnemonic} takes two types (.dtype.ctype, of .f16 multiplicands) or four"
         yield f"{text} (.dtype.atype.btype.ctype), not {len(slots['type'])}", Rule.COMBINATION

@@ -57,10 +57,20 @@ def nearest_forms(mnemonic: str, key: Key) -> tuple[tuple[Form, ...], str]:
     for slots, members in found.items():
         given = " ".join(f".{names[i]} {dotted([key[i]])}" for i in slots)
         allowed = [*Counter(" ".join(dotted([one[i]]) for i in slots) for one in members)]
-        more = f" and {len(allowed) - 6} more" if len(allowed) > 6 else ""
-        words.append(f"{given}, which may be {', '.join(allowed[:6])}{more} beside the others")
+        words.append(f"{given}, which may be {_some(allowed)} beside the others")
     text = "no documented form has these qualifiers together: " + "; or ".join(words)
     return tuple(forms_by_key(mnemonic)[k] for members in found.values() for k in members), text
+
+
+def shapes_beside(mnemonic: str, key: Key) -> str:
+    """Return the shapes that there are beside the other qualifiers of a key, which has none."""
+    forms, _ = nearest_forms(mnemonic, key)
+    return _some([*dict.fromkeys(f".{form.shape.name}" for form in forms)])
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - 6} more" if len(texts) > 6 else ""
+    return f"{', '.join(texts[:6])}{more}"
 
 
 def dotted(texts: Sequence[str]) -> str:

@@ -218,6 +218,9 @@ def test_other_instructions_are_told_which_there_are(rest: str, head: str) -> No
         ("ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b6x16_p32", ".trans"),
         ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16", ".src_fmt"),
         ("ldmatrix.sync.aligned.m8n8.x1.global.b16", ".global is not a qualifier of ldmatrix"),
+        ("wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16",
+         "missing; there are .m64n8k16, .m64n16k16, .m64n24k16, .m64n32k16,"),
+        ("mma.sync.aligned.m16n8k12.row.col.f32.f16.f16.f32", "are .m8n8k4, .m16n8k8, .m16n8k16"),
     ],
 )  # fmt: skip
 def test_what_the_pages_exclude_is_illegal_for_the_reason_they_give(opcode: str, says: str) -> None:
