@@ -31,11 +31,15 @@ def patterns(name):
 
 
 @pytest.mark.parametrize("tile_count", [1, 3, 700])
-def test_a_dot_product_does_not_depend_on_its_neighbours(tile_count):
-    """Special values, tiny largest exponents and chunks of rows take other paths."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_dot_product_does_not_depend_on_its_neighbours(tile_count, whole):
+    """Special values, tiny largest exponents, chunks of rows and whole numbers go other ways."""
     rng = np.random.default_rng(tile_count)
     a, b = rng.integers(0, 1 << 16, (2, tile_count, 16), dtype=np.uint16)
     c = rng.integers(0, 1 << 32, tile_count, dtype=np.uint32)
+    if whole:
+        a, b = rng.integers(-9, 9, (2, tile_count, 16)).astype(np.float16).view(np.uint16)
+        c = rng.integers(-9, 9, tile_count).astype(np.float32).view(np.uint32)
     rule = rule_of("sm_90", "f16", "f32")
     together = fast(rule, a, b, c)
     for i in range(0, tile_count, max(1, tile_count // 20)):
