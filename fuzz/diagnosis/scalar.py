@@ -41,6 +41,7 @@ from oracle.isa.forms import LANES
 from oracle.program.lane_code import (
     ZERO,
     Assign,
+    If,
     LaneCode,
     Repeat,
     Statement,
@@ -50,6 +51,7 @@ from oracle.program.lane_code import (
     most_of,
     read_by,
     row_of,
+    written_by,
 )
 from oracle.program.lane_runs import Taken, taken
 from oracle.program.program import Program, walk
@@ -78,6 +80,8 @@ _LETTERS = {"b16": "h", "b32": "r", "b64": "d", "pred": "p"}
 """First letter of a register of each class."""
 _HELPERS = "cvt.u16.u32", "cvt.u32.u16", "mov.b64.pack", "mov.b64.unpack"
 """What brings registers that have not 32 bits in and out of a trial."""
+BELIEVED = "a branch of lanes on a predicate that a loop in it sets anew"
+"""What is named where code is right if such a branch asks a copy of its predicate."""
 _MIXED = 0x5A5A_5A5A_5A5A_5A5A  # bits of which no half is the sign of another one
 _ODD = np.arange(LANES) % 2 == 1  # lanes that have a predicate, where every second one has
 _LANE_NUMBERS = np.arange(LANES, dtype=np.uint32)
@@ -150,9 +154,12 @@ def _wrong_alone(device: ExperimentDevice, example: Example) -> Culprit | None:
     if sum(not is_brought(one) for one in every(step.code)) > _SMALL:
         return Culprit(instructions=(CODE,), witness=shown, together=True)
     codes = {**controls(step.code), _CONSTANTS: _hidden(step.code)}
+    tried = {**codes, BELIEVED: _asking_copies(step.code)}
     wrong = wrong_of(
-        device, {name: _with_code(example, step, code) for name, code in codes.items()}
+        device, {name: _with_code(example, step, code) for name, code in tried.items()}
     )
+    if not wrong.get(BELIEVED, True):
+        return Culprit(instructions=(BELIEVED,), witness=shown)
     once = {index: one for index, (one, times) in enumerate(there) if len(times) == 1}
     given = {n: _given_instead(example, step, one, there[n][1][0]) for n, one in once.items()}
     as_wrong = wrong_of(device, given)
@@ -252,6 +259,23 @@ def _hidden(code: Code) -> Code:
 
     made = changed(code, change)
     return (*first, *made)
+
+
+def _asking_copies(code: Code) -> Code:
+    """Return code whose branches ask copies of predicates that loops in them set anew."""
+    numbers = count(KEPT)
+
+    def change(one: Statement) -> Iterable[Statement]:
+        asked = one.predicate.removeprefix("!") if isinstance(one, If) else ""
+        loops = (each.body for each in every((one,)) if isinstance(each, Repeat))
+        written = (written_by(each) for body in loops for each in every(body))
+        if not isinstance(one, If) or asked not in set[str]().union(*written):
+            return [one]
+        word, copy = (f"{letter}{next(numbers)}" for letter in "rp")
+        made = (*brought_out(asked, (word,)), assign(GIVES["p"], copy, word, 0))
+        return [*made, replace(one, predicate=one.predicate.replace(asked, copy))]
+
+    return changed(code, change)
 
 
 def _given_instead(example: Example, step: LaneCode, one: Assign, time: Taken) -> Example | None:

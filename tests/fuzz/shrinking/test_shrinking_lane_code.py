@@ -186,6 +186,14 @@ COMPARED, THREE, FIVE, MIXED = (
 )
 WITHIN = Repeat(count=1, counter="r2", down=True, entry="p0", skipped=1, body=(FIVE, MIXED))
 AROUND = Repeat(count=2, counter="r2", down=True, body=(replace(WITHIN, counter="r3", down=False),))
+ANEW = (
+    COMPARED,
+    If(predicate="p0", then=(
+        Repeat(count=2, counter="r9", body=(
+            _assign("selp.s32", "r1", 5, "r0", "p0"), _assign("setp.ge.u32", "p0", "r0", 20),
+        )),
+    )),
+)  # fmt: skip
 SHIFTED = (
     _assign("shr.u64", "d1", "d0", 0),
     _assign("shr.u64", "d3", "d1", 29),
@@ -232,6 +240,13 @@ SHIFTED = (
             LEFT,
             "not.pred/in a branch of lanes, in a loop of lanes that lanes leave "
             "entered within its body",
+        ),
+        # ptxas up to 13.1 takes what a branch asked for what its predicate is in a loop.
+        (
+            r"(@!(%p\d+) bra JOIN_\d+;[^{}]*TURN_\d+:[^{}]*)selp\.s32 (%r\d+), 0x5, %r\d+, \2;",
+            r"\1mov.b32 \3, 0x5;",
+            (*ANEW[:1], _assign("mov.b32", "r1", "r0"), *ANEW[1:]),
+            "a branch of lanes on a predicate that a loop in it sets anew",
         ),
         # ptxas up to 13.3 takes the lower half of a constant that a branch tells for both.
         (
