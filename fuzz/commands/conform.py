@@ -56,6 +56,7 @@ from runners.processes import process_pool
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
 from strategies.conformance import Item, forms_of, item, unjudged
 from strategies.draws import Selection
+from strategies.rounds import GROUP_TARGETS
 
 MODEL = "bits as the model"
 PERMITTED = "inside the permitted enclosure"
@@ -222,9 +223,12 @@ def conform(options: Conform) -> bool:
             module = module_of_all(ready.target)
         forms = [form for form in forms_of(module) if form in selected]
         if not forms:
+            own = GROUP_TARGETS.get(ready.target)
+            there = own and not selected.isdisjoint(forms_of(module_of_all(own)))
             raise UsageError(
                 f"--only {options.only!r} selects no form of {ready.target} in PTX ISA "
-                f"{module.version}; `warpfuzz isa` lists them"
+                f"{module.version}{f', but of {own}: add --target {own}' if there else ''}; "
+                "`warpfuzz isa` lists them"
             )
         report = _Conformance(options, expected)
         report.tell("TAP version 14", f"1..{len(forms)}")
