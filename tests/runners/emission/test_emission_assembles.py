@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import program_draws
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from drawn_programs import drawn
 from lane_programs import programs
 from single_multiplies import VARIANTS, Access, accesses, program
 
 from oracle.isa.forms import Form
-from oracle.isa.lookup import MMA_SYNC_FORMS
+from oracle.isa.lookup import FORMS, MMA_SYNC_FORMS, is_available
 from oracle.isa.targets import Module
-from oracle.program.program import Program, requirements
+from oracle.program.program import Program
 from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all, emit_screening
@@ -22,6 +21,7 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Trouble
 
 Emitter = Callable[..., KernelModule]
+_THERE = tuple(form for form in FORMS if is_available(form, Module.named("sm_80", "7.8")))
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +106,6 @@ def test_one_program_assembles_in_every_version_since_its_instructions_came(
     _assembles(assembler, programs, "sm_70", version)
 
 
-_drawn: list[Program] = []
-
-
-@settings(
-    max_examples=9,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-@given(made=program_draws.programs("sm_80", "7.8"))
-def _draw(made: Program) -> None:
-    for form in requirements(made):
-        assume(not (form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float))
-        assume(form.mnemonic != "ldmatrix" or form.texts["type"] == "b16")
-    _drawn.append(made)
-
-
 def test_drawn_programs_assemble(assembler: PtxasCompiler) -> None:
-    _drawn.clear()
-    _draw()
-    assert len(_drawn) > 3
-    _assembles(assembler, _drawn, "sm_80", "7.8")
+    made = drawn(count=12, key=3, target="sm_80", version="7.8", forms=_THERE)
+    _assembles(assembler, made, "sm_80", "7.8")
