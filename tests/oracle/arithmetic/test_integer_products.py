@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.dot_products import bit_dot, integer_dot
 
 from oracle import mma, permitted
 from oracle.isa import lookup as isa
@@ -30,31 +28,12 @@ def _operands(form, seed, extreme):
     return a, b, c
 
 
-def _expected(form, a, b, c, rows):
-    def one(i, j):
-        if form.op:
-            return bit_dot(a[i], b[:, j], c[i, j], form.op)
-        return integer_dot(a[i], b[:, j], c[i, j], saturate=form.satfinite)
-
-    return [[one(i, j) for j in range(c.shape[1])] for i in rows]
-
-
-@pytest.mark.parametrize("form", INTEGER_FORMS, ids=lambda form: form.opcode)
-def test_results_are_exact_and_then_wrap_or_clamp(form):
-    a, b, c = _operands(form, 1, extreme=True)
-    result = mma(form.opcode, a, b, c)
-    assert result.dtype == np.int32
-    # Layouts are no part of the arithmetic: of the others, the rows of the ends, and one more.
-    plain = (form.a_layout, form.b_layout) == ("row", "col")
-    rows = list(range(form.shape.m)) if plain else [0, 1, form.shape.m - 1]
-    assert result[rows].tolist() == _expected(form, a, b, c, rows)
-
-
 @given(st.sampled_from(INTEGER_FORMS), st.integers(0, 2**32), st.booleans())
 def test_the_permitted_result_is_the_result(form, seed, extreme):
     a, b, c = _operands(form, seed, extreme)
     low, high, nan_ok = permitted(form.opcode, a, b, c)
-    assert low.dtype == np.int64
-    assert np.array_equal(low, mma(form.opcode, a, b, c))
+    result = mma(form.opcode, a, b, c)
+    assert (low.dtype, result.dtype) == (np.int64, np.int32)
+    assert np.array_equal(low, result)
     assert np.array_equal(low, high)
     assert not nan_ok.any()

@@ -7,12 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.execution.execution import execute
-from oracle.isa.lookup import ACCESS_FORMS, mma_form
 from oracle.models import Confidence
-from oracle.program.operands import Buffer, Operation, Place, Word
-from oracle.program.operations import Elementwise, move_registers
+from oracle.program.operands import Buffer, Place
+from oracle.program.operations import move_registers
 from oracle.program.program import Program, writable
-from oracle.program.steps import Barrier, Branch, Copy, Loop, Op, Step, plain_load, plain_store
+from oracle.program.steps import Barrier, Branch, Copy, Loop, Step, plain_load, plain_store
 
 QUIET = settings(
     max_examples=10,
@@ -43,55 +42,6 @@ def test_an_image_comes_out_alike_whatever_else_is_in_the_batch(
     assert np.array_equal(together[::-1], execute(program, images[::-1]).images)
     many = np.resize(images, (515, images.shape[1]))  # more than one chunk
     assert np.array_equal(execute(program, many).images[-5:], np.resize(together, many.shape)[-5:])
-
-
-COUNTS = st.lists(st.integers(0, 15), min_size=1, max_size=5)
-
-
-@given(counts=COUNTS, mask=st.integers(0, 15), taken=st.integers(0, 15))
-def test_every_image_goes_its_own_way_through_loops_and_branches(
-    counts: list[int], mask: int, taken: int
-) -> None:
-    """C is added to as often as the image says, and doubled if the image says so."""
-    form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32")
-    loads = tuple(
-        Op.of(
-            ACCESS_FORMS[m, "row", ""],
-            fragment=m.operand,
-            place=Place(buffer="data", offset=offset),
-        )
-        for m, offset in ((form.matrix("a"), 0), (form.matrix("b"), 256), (form.matrix("c"), 512))
-    )
-    word = Place(buffer="control")
-    double = Elementwise(
-        operation=Operation.MULTIPLY, matrix=form.matrix("c"), source="c", destination="c",
-        constant=2,
-    )  # fmt: skip
-    add = Op.of(form=form, d="c", a="a", b="b", c="c")
-    row = ACCESS_FORMS[form.matrix("d"), "row", ""]
-    store = Op.of(row, fragment="c", place=Place(buffer="out"))
-    program = Program(
-        buffers=(
-            Buffer(name="control", space="global", size=4),
-            Buffer(name="data", space="global", size=1536),
-            Buffer(name="out", space="global", size=1024),
-        ),
-        steps=(
-            *loads,
-            Loop(count=Word(place=word, mask=mask), body=(add,)),
-            Branch(condition=Word(place=word, mask=taken), then=(double,)),
-            store,
-        ),
-    )
-    images = program_draws.images(program, len(counts), len(counts))
-    images[:, 0] = counts
-    result = execute(program, images).images[:, 1792:2816].copy().view(np.int32)
-    a, b = (images[:, o : o + 256].view(np.int8).reshape(-1, 16, 16) for o in (256, 512))
-    c = images[:, 768:1792].copy().view(np.int32).astype(np.int64)
-    product = (a.astype(np.int64) @ b).reshape(len(counts), 256)
-    times = np.array([[count & mask] for count in counts])
-    factor = np.array([[2 if count & taken else 1] for count in counts])
-    assert np.array_equal(result, (factor * (c + times * product)).astype(np.int32))
 
 
 _LOAD = plain_load(registers="a", count=1, place=Place(buffer="a"))

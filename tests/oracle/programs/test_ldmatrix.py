@@ -4,36 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from program_interpreter import register
 
 from oracle.errors import UndefinedProgramError
 from oracle.isa.forms import Form
 from oracle.isa.lookup import LDMATRIX_FORMS
 from oracle.layouts import ldmatrix
-from oracle.program.steps import Op
 
 X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
-
-
-@given(form=st.sampled_from(LDMATRIX_FORMS), seed=st.integers(0, 999))
-def test_every_lane_gets_what_the_layout_says(form: Form, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    shared = rng.integers(0, 256, (3, 2048), dtype=np.uint8)
-    addresses = (16 * rng.integers(0, 128, (3, 32))).astype(np.uint32)
-    registers = ldmatrix(form.opcode, shared, addresses)
-    assert registers.dtype == np.uint32
-    assert registers.shape == (3, 32, form.registers)
-    for image in range(3):
-        step = Op.of(
-            form=form, registers="r", buffer="s", addresses=tuple(addresses[image].tolist())
-        )
-        rows = [
-            int.from_bytes(shared[image, a : a + 16].tobytes(), "little")
-            for a in step.memory.addresses
-        ]
-        for lane in range(32):
-            for index in range(form.registers):
-                assert registers[image, lane, index] == register(step, rows, lane, index)
 
 
 def test_packed_elements_are_widened_to_bytes_with_zeros_above() -> None:

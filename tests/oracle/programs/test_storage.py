@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from program_interpreter import Memory
 
 from oracle.errors import UsageError
 from oracle.isa.forms import FORMATS, LAYOUTS, Matrix
@@ -45,22 +44,6 @@ def test_what_is_written_is_read_back_and_no_other_byte_changes(
     outside = np.ones(memory.shape[1], dtype=bool)
     outside[offset + tile.byte_offsets] = False
     assert np.array_equal(memory[:, outside], before[:, outside])
-
-
-@given(tile=tiles(), offset=st.integers(0, 40), seed=st.integers(0, 99))
-def test_element_i_j_lies_at_line_times_stride_plus_position(
-    tile: Tile, offset: int, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    memory = rng.integers(0, 256, (1, offset + tile.extent), dtype=np.uint8)
-    bits = tile.matrix.type.bits
-    bytes_ = Memory(memory.tobytes())
-    stride = tile.matrix.default_stride(tile.layout) if tile.stride is None else tile.stride
-    patterns = read(memory, offset, tile)[0].astype(object) % (1 << bits)
-    for i in range(tile.matrix.rows):
-        for j in range(tile.matrix.columns):
-            line, index = (i, j) if tile.layout == "row" else (j, i)
-            assert patterns[i, j] == bytes_.get(8 * offset + (line * stride + index) * bits, bits)
 
 
 def test_packed_elements_start_in_the_low_bits() -> None:

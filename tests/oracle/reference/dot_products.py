@@ -1,4 +1,4 @@
-"""One dot product at a time, in exact numbers: the fma chain, integers."""
+"""One multiply-add at a time, in exact numbers."""
 
 from reference.numbers import F64, decode, encode
 
@@ -20,17 +20,3 @@ def fma(a, b, c, mode):
     total = x.value * y.value + z.value
     both = z.negative if negative == z.negative else mode == "rm"
     return encode(total, F64, mode, negative_zero=both)
-
-
-def integer_dot(a, b, c, *, saturate):
-    total = int(c) + sum(int(x) * int(y) for x, y in zip(a, b, strict=True))
-    if saturate:
-        return max(-(2**31), min(2**31 - 1, total))
-    return (total + 2**31) % 2**32 - 2**31
-
-
-def bit_dot(a, b, c, op):
-    count = sum(
-        int(x) ^ int(y) if op == "xor" else int(x) & int(y) for x, y in zip(a, b, strict=True)
-    )
-    return (int(c) + count + 2**31) % 2**32 - 2**31

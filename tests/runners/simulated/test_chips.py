@@ -21,11 +21,11 @@ from runners.simulated.silicon import UnitMatrix, chip_of
 
 
 def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.generic]:
-    """Return any bits, or numbers near one, tiny ones, or some with many zeros."""
+    """Return any bits, or numbers near one, tiny ones, or some with many zeros or infinities."""
     fmt = FORMATS[name]
     below = fmt.bits - 1 - fmt.exponent_bits
     bits = rng.integers(0, 1 << fmt.bits, shape, dtype=np.uint64)
-    way = rng.choice(["bits", "near", "tiny", "zeros"])
+    way = rng.choice(["bits", "near", "tiny", "zeros", "infinities"])
     least, most = (0, fmt.bias // 2) if way == "tiny" else (fmt.bias - 14, fmt.bias + 8)
     if way != "bits":
         field = rng.integers(max(0, least), most, shape).astype(np.uint64)
@@ -33,6 +33,10 @@ def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArra
         bits = (bits & np.uint64((1 << below) - 1)) | sign | (field << np.uint64(below))
     if way == "zeros":
         bits[rng.random(shape) < 0.4] = 0
+    if way == "infinities":
+        sign = bits & np.uint64(1 << (fmt.bits - 1))
+        infinity = np.uint64(((1 << fmt.exponent_bits) - 1) << below)
+        bits = np.where(rng.random(shape) < 0.03, sign | infinity, bits)
     return bits.astype(fmt.raw)
 
 
