@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from corpus import Entry, Finding, Kind, ShrinkStatus
+from corpus import Entry, Finding, Identity, Kind, ShrinkStatus
 from corpus.finding import AGREES, KERNEL, MODULE, RIGHT
 from corpus.known import KnownRow, answers_about, load_known, read_answers
+from fuzz.diagnosis.multiplications import UNREAD_D
 from fuzz.explain.document import (
     Block,
     CodeBlock,
@@ -166,8 +167,7 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
             f"before, and the build leaves {shown(one.actual, one.bits, '')}."
         )
     elif way.words and not way.guilty:
-        names = " or ".join(facts.finding.identity.instructions)
-        text += f" No {names} is among the instructions that the value depends on."
+        text += _beside(facts.finding.identity)
     if facts.rewritten is not None and facts.source is None:
         text += (
             " A pass or a planted fault changed the PTX on its way to the compiler; below is what "
@@ -177,6 +177,19 @@ def _summary(facts: ValueFacts, way: ValueWay | None, one: Difference) -> str:
         kernels = counted(int(others), "other kernel")
         text += f" The module has {kernels}, and without them it is right."
     return text
+
+
+def _beside(identity: Identity) -> str:
+    """Say what a value that does not depend on what is named has to do with it, if known."""
+    names = " or ".join(identity.instructions)
+    if not names.startswith("wgmma"):
+        return f" No {names} is among the instructions that the value depends on."
+    if identity.condition != UNREAD_D:
+        return ""
+    return (
+        " It depends on no multiplication: one in flight writes its D, which nothing reads, to "
+        "registers that the compiler has given to something else."
+    )
 
 
 def _gives(way: ValueWay) -> str:

@@ -17,6 +17,7 @@ from corpus import Case, Entry, Identity, Kind, RunnerVerdict, SaidReason, creat
 from corpus.finding import EXPECTED, WRONG_STEP, OracleVerdict
 from corpus.programs import unpack
 from corpus.store import read_entry
+from fuzz.diagnosis.multiplications import UNREAD_D
 from fuzz.explain.document import (
     CodeLine,
     CodeListing,
@@ -94,13 +95,18 @@ def test_a_value_of_a_warpgroup_is_followed_in_the_warp_that_stored_it(tmp_path:
     assert way is not None
     assert facts.written.row == 64
     assert way.lanes == (0, 31)  # the other one has the predicate
-    for opcode in ("add.u32", "wgmma.mma_async"):
-        named = msgspec.structs.replace(
-            entry.finding, identity=Identity.of(Kind.VIOLATION, opcode), details={WRONG_STEP: "1"}
-        )
-        words = f"No {opcode} is among the instructions that the value depends on."
+    words = {
+        "bfe": "No bfe is among the instructions that the value depends on.",
+        UNREAD_D: "one in flight writes its D",
+    }
+    for opcode, condition, said in (
+        ("add.u32", "", ()), ("bfe", "", ("bfe",)), ("wgmma.mma_async", "", ()),
+        ("wgmma.mma_async", UNREAD_D, (UNREAD_D,)),
+    ):  # fmt: skip
+        identity = Identity.of(Kind.VIOLATION, opcode, condition=condition)
+        named = msgspec.structs.replace(entry.finding, identity=identity, details={WRONG_STEP: "1"})
         page = markdown_of(page_of(replace(entry, finding=named)))
-        assert (words in page) == (opcode == "wgmma.mma_async")
+        assert tuple(name for name, text in words.items() if text in page) == said
 
 
 def test_a_sum_of_a_warpgroup_that_the_isa_leaves_open_is_called_permitted(
