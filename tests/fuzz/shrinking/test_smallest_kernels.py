@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -164,6 +165,29 @@ def test_of_several_sums_and_moves_those_go_that_are_named_where_they_can_stand(
         "st.global.b32 [%rd2], 7;", "st.global.b32 [%rd0+8], %x1;",
     ]  # fmt: skip
     assert "st.global.b32 [%rd0+32], %x0;" in (words for words, _ in _folded(whole, [1]))
+
+
+def _unrolled_when_small(ptx: str) -> bool:
+    """Whether a compiler that unrolls loops of less than three sums is wrong about one."""
+    return "@%p0 bra LOOP;" in ptx and ("nounroll" in ptx or ptx.count("add") > 2)
+
+
+@pytest.mark.parametrize(
+    ("holds", "left"),
+    [
+        (_unrolled_when_small, ['.pragma "nounroll";', "@%p0 bra LOOP;"]),
+        (lambda ptx: "@%p0 bra LOOP;" in ptx and "nounroll" not in ptx, ["@%p0 bra LOOP;"]),
+        (lambda ptx: "@%p0 bra LOOP;" in ptx, ["@%p0 bra LOOP;"]),
+    ],
+)
+def test_a_loop_is_kept_from_being_unrolled_where_that_lets_lines_go(
+    holds: Callable[[str], bool], left: list[str]
+) -> None:
+    sums = "".join(f"add.u32 %a{at}, %x0, {at};\n" for at in range(4))
+    reducer = Reducer(holds, f"LOOP:\n{sums}@%p0 bra LOOP;\nEND:\nret;\n", end=math.inf)
+    assert reducer.reduce() is ShrinkStatus.COMPLETE
+    assert [words for words in reducer.text.splitlines() if words in left] == left
+    assert "add" not in reducer.text or holds is not _unrolled_when_small
 
 
 def test_without_time_it_is_the_kernel_of_the_program() -> None:
