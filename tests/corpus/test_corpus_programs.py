@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_inputs import changed
 
 from corpus.programs import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
@@ -141,35 +142,12 @@ def test_the_largest_program_is_analysed_in_seconds() -> None:
     assert time.thread_time() - started < 5
 
 
-VALUES = (
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=5)
-)
-
-
-def places(document: Any) -> list[tuple[Any, Any]]:
-    """Every container of a document with each of its keys."""
-    keys = list(document) if isinstance(document, dict) else list(range(len(document)))
-    found = [(document, key) for key in keys]
-    for key in keys:
-        if isinstance(document[key], dict | list):
-            found += places(document[key])
-    return found
-
-
 @settings(max_examples=50, deadline=None)
 @given(program=programs(Focus(), module=Module.named(), forms=FORMS), data=st.data())
 def test_a_mutated_program_is_read_or_refused(program: Program, data: st.DataObject) -> None:
-    changed = json.loads(encode_program(program))
-    for _ in range(data.draw(st.integers(1, 3))):
-        where, key = data.draw(st.sampled_from(places(changed)))
-        if data.draw(st.booleans()):
-            where[key] = data.draw(VALUES | st.lists(VALUES, max_size=2))
-        elif isinstance(where, dict):
-            where[str(data.draw(VALUES))] = where.pop(key)
-        else:
-            where.append(where[key])
+    other = json.dumps(changed(data.draw, json.loads(encode_program(program)))).encode()
     try:
-        read = decode_program(json.dumps(changed).encode(), "here.json")
+        read = decode_program(other, "here.json")
     except InfrastructureError:
         return
     undefined(read)

@@ -225,7 +225,7 @@ def broken(draw: st.DrawFn, sound: bytes) -> bytes:
     """Return an example with some places changed: of JSON, values, fields and their order, too."""
     data = sound
     if sound.lstrip()[:1] == b"{" and draw(st.booleans()):
-        data = json.dumps(_changed(draw, json.loads(sound))).encode()
+        data = json.dumps(changed(draw, json.loads(sound))).encode()
         if draw(st.booleans()):
             return data
     for _ in range(draw(st.integers(1, 3))):
@@ -236,7 +236,8 @@ def broken(draw: st.DrawFn, sound: bytes) -> bytes:
     return data
 
 
-def _changed(draw: st.DrawFn, document: Any) -> Any:
+def changed(draw: st.DrawFn, document: Any) -> Any:
+    """Change some places of a document of JSON: values, fields and their order; return it."""
     for _ in range(draw(st.integers(1, 3))):
         places = list(_places(document))
         if not places:
