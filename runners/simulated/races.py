@@ -185,13 +185,15 @@ def _before(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
     return same
 
 
-def _racing(group: _Group, access: _TracedAccess, per_block: int) -> Flags:
-    """Return where one of a group has no order beside an access."""
+def _racing(
+    group: _Group, access: _TracedAccess, per_block: int, *, present: bool = False
+) -> Flags:
+    """Return where one of a group has no order beside an access, which, `present`, is the group."""
     where, thread = access.where, access.thread
     low, high = group.low[where], group.high[where]
     warp = thread // PLACES
     same = (low // PLACES == warp) & (high // PLACES == warp)
-    alone = (low == thread) & (high == thread) & ~_whole(access)
+    alone = (low == thread) & (high == thread) & (present | ~_whole(access))
     fine = (low > high) | alone | _before(group, access, per_block)
     found: Flags = ~(fine | (same & (group.turn[where] < access.turn)))
     return found
@@ -387,6 +389,8 @@ class WatchedMemory(Memory):
         said = "an asynchronous copy that nobody waited for may still write"
         self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
+            if self._step.waits is Waits.WARP and span >= self._granule:
+                self._refuse(access, np.bincount(where)[where] > 1, "which it writes twice")
             self._write(shadow, access)
             if text.startswith("cp.async"):
                 shadow.copying[where] = self._groups[access.thread]
@@ -432,7 +436,7 @@ class WatchedMemory(Memory):
         if access.values is not None and number == 0:
             shadow.values[where] = access.values
             alike = shadow.values[where] == access.values
-        self._check(written, access, "written", but=alike | beside | _whole(access))
+        self._check(written, access, "written", but=alike | beside, present=True)
 
     def _threads(self) -> Ints:
         """Return (32, warps) numbers of threads."""
@@ -463,10 +467,11 @@ class WatchedMemory(Memory):
         )  # fmt: skip
 
     def _check(
-        self, group: _Group, access: _TracedAccess, done: str, *, but: Flags | None = None
-    ) -> None:
+        self, group: _Group, access: _TracedAccess, done: str, *, but: Flags | None = None,
+        present: bool = False,
+    ) -> None:  # fmt: skip
         """Refuse an access that has no order beside those of a group."""
-        bad = _racing(group, access, self._per_block)
+        bad = _racing(group, access, self._per_block, present=present)
         if but is not None:
             bad &= ~but
         if not bad.any():

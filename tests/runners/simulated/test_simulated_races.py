@@ -219,6 +219,19 @@ def test_what_a_warp_does_as_a_whole_twice_has_an_order_by_a_barrier_alone(secon
     run(*first, "bar.warp.sync -1;", second, *end, block=(32, 1, 1))
     with pytest.raises(SimulatedTrap, match=rf"line {FIRST + 2}: race: .*in line {FIRST + 1} by"):
         run(*first, second, *end, block=(32, 1, 1))
+    with pytest.raises(
+        SimulatedTrap, match=rf"{FIRST + 1}: .*{FIRST + 1} by the warp of thread 32"
+    ):
+        run(*first, *end, block=(64, 1, 1))
+
+
+def test_rows_of_one_store_lie_apart() -> None:
+    lines = "mov.u32 %r10, tile;", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r10], {%r4};"
+    apart = "shl.b32 %r9, %r0, 4;", "add.u32 %r10, %r10, %r9;"
+    end = "mov.u32 %r9, 0;", KEEP
+    run(lines[0], *apart, lines[1], *end, block=(32, 1, 1), target="sm_90")
+    with pytest.raises(SimulatedTrap, match=r"byte 0x[0-9a-f]+ of .*, which it writes twice"):
+        run(*lines, *end, block=(32, 1, 1), target="sm_90")
 
 
 def test_a_variable_of_the_module_is_not_changed_from_launch_to_launch() -> None:
