@@ -389,9 +389,9 @@ class WatchedMemory(Memory):
         said = "an asynchronous copy that nobody waited for may still write"
         self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
+            self._write(shadow, access)
             if self._step.waits is Waits.WARP and span >= self._granule:
                 self._refuse(access, np.bincount(where)[where] > 1, "which it writes twice")
-            self._write(shadow, access)
             if text.startswith("cp.async"):
                 shadow.copying[where] = self._groups[access.thread]
             return
