@@ -504,8 +504,11 @@ class Examiner:
             kind=kind, bucket=job.bucket, subject=subject, attempts=[seen], culprit=step
         )
         # Of several less may be left, and what says which of several it is, may be another one.
-        is_named = (step,) == tuple(entry.finding.identity.instructions)
-        culprit = None if is_named else self._culprit(kind, subject)
+        identity = entry.finding.identity
+        is_named = (step,) == tuple(identity.instructions)
+        # What experiments said when it was replayed: of a warpgroup they take as long as 20 trials.
+        is_told = bool(step and identity.condition) and subject.program.warps > 1
+        culprit = None if is_named or is_told else self._culprit(kind, subject)
         if culprit and (told := self._named(made, culprit)).bucket in job.replayed:
             return told, ShrinkStatus.RAW
         begin = self._bare(kind, subject, culprit)
@@ -521,7 +524,10 @@ class Examiner:
         if lasts:
             subject, other = smaller, None if is_named else self._culprit(kind, smaller)
             # What is left may show less than there was, and never is it another's name.
-            if culprit is None or (
+            if is_told:
+                is_same = other is not None and self._named(made, other).bucket == job.bucket
+                culprit = other if is_same else None
+            elif culprit is None or (
                 other is not None and (key_of(other) == key_of(culprit) or in_company(culprit))
             ):
                 culprit = other

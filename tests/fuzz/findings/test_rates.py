@@ -16,9 +16,10 @@ from matrix_rounds import Quiet
 from repro_cases import half, multiplication, stored
 
 from corpus import Entry, Kind, ShrinkStatus
+from corpus.finding import WRONG_STEP
 from fuzz.checks.examining import Examiner
 from fuzz.checks.protocol import Examination
-from fuzz.diagnosis.experiments import ExperimentDevice
+from fuzz.diagnosis.experiments import Culprit, ExperimentDevice
 from fuzz.findings.case import Evidence, case_of, subject_for, subject_of
 from fuzz.findings.families import Bucket
 from fuzz.findings.replay import rate_of, repeats_for, shown_by
@@ -26,6 +27,7 @@ from fuzz.findings.verdicts import Answer, asked, probe
 from fuzz.runner import BeatingRunner, OpenRunner, RunnerChoice, opened
 from oracle.execution.execution import execute
 from oracle.isa.lookup import form_of
+from oracle.program.program import Program
 from runners.kernels import KernelModule
 from runners.protocol import (
     ClosedAtTheEnd,
@@ -243,3 +245,36 @@ def test_a_warpgroup_that_is_wrong_in_a_few_of_its_copies_is_made_smaller(tmp_pa
     assert found is not None
     assert found.kind is kind
     assert found.subject.copies > 64
+
+
+@pytest.mark.parametrize("condition", ["in flight with a in registers", "in a loop"])
+def test_of_a_warpgroup_that_has_its_name_no_experiment_is_made_before_it_is_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    form = form_of("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16")
+    faults = ("group-halves-exchanged",)
+    entry = stored(tmp_path, plain_multiplication(form), target="sm_90a", faults=faults)
+    names = ("wgmma.mma_async",)
+    bucket = Bucket.of(entry.finding.kind, *names, condition="in flight with a in registers")
+    told = msgspec.structs.replace(
+        entry.finding, identity=bucket.identity,
+        details={**entry.finding.details, WRONG_STEP: "multiplication 2 of 3"},
+    )  # fmt: skip
+    asked = []
+
+    def culprit(device: ExperimentDevice, program: Program, image: Images) -> Culprit:
+        asked.append(program)
+        return Culprit(instructions=names, condition=condition, which="multiplication 1 of 1")
+
+    monkeypatch.setattr("fuzz.checks.examining.culprit_of", culprit)
+    with opened(RunnerChoice(name="sim", target="sm_90a", faults=faults)) as wrong:
+        job = Examination(corpus=tmp_path, id=entry.id, bucket=bucket, seconds=60.0)
+        found, _ = Examiner(wrong, Quiet())._shrunk(
+            replace(entry, finding=told), subject_of(entry), job, time.monotonic() + 2
+        )
+    assert found is not None
+    assert asked == [found.subject.program]
+    # What is left is named anew, but never by another's name.
+    assert found.bucket == bucket
+    same = condition == bucket.identity.condition
+    assert found.culprit == f"multiplication {'1 of 1' if same else '2 of 3'}"
