@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count, islice, product
+from itertools import chain, count, islice, product
 from typing import Any
 
 import numpy as np
@@ -123,8 +123,11 @@ def culprit_of(
 def _of_warpgroup(device: ExperimentDevice, program: Program, image: Image) -> Culprit | None:
     """Blame a step that is wrong in a program of one warp, too, or else a multiplication."""
     traced = trace(program, image, target=device.target)
-    seen = (seen_by(warp, traced) for warp in range(program.warps))
-    found = next(filter(None, (_register_steps(device, program, one) for one in seen)), None)
+    seen = [seen_by(warp, traced) for warp in range(program.warps)]
+    # Mostly no step is wrong by itself: all warps take the launches of one.
+    together = replace(traced, events=[*chain(*zip(*(one.events for one in seen), strict=True))])
+    found = wrong_register_step(device, program, together)
+    found = found and next(filter(None, (_register_steps(device, program, x) for x in seen)), None)
     alone = () if found else wrong_warps(device, program, image, traced)
     found = found or next((culprit_of(device, one.program, one.image) for one in alone), None)
     found = found or wrong_multiplication(device, program, image)
@@ -300,15 +303,13 @@ def wrong_register_step(
         accesses = bool(step.bytes_read or step.bytes_written)
         return multiplies(step), action, not accesses, step.stores
 
-    rest = iter(sorted(met, key=lambda one: order(one[0])))
-    while some := [(_alone(*one), met[one]) for one in islice(rest, _AT_ONCE)]:
+    rest, most = iter(sorted(met, key=lambda one: order(one[0]))), _MET * program.warps
+    while some := [(_alone(*one), met[one][:most]) for one in islice(rest, _AT_ONCE)]:
         tried = [(alone.program, _images(alone, events)) for alone, events in some]
         for (alone, events), results in zip(some, device.results_of(tried), strict=True):
-            if results is not None and results.wrong.any():
-                # What is wrong in company may be right by itself.
-                found = _blamed(device, alone, *events)
-                if found is not None:
-                    return found
+            # What is wrong in company may be right by itself.
+            if results and results.wrong.any() and (found := _blamed(device, alone, *events)):
+                return found
     return None
 
 
@@ -365,15 +366,14 @@ def _alone(step: Straight, own: tuple[Buffer, ...] = ()) -> _Alone:
     return _Alone(step=step, buffers=own, loads=loads, program=program)
 
 
-def _images(alone: _Alone, events: Sequence[Event]) -> Images:
+def _images(alone: _Alone, met: Sequence[Event]) -> Images:
     """Return images of the program: with what the step met, and behind them drawn ones."""
-    program, met = alone.program, events[:_MET]
-    size = len(met) + _DRAWN, program.image_bytes
+    size = len(met) + _DRAWN, alone.program.image_bytes
     images = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
     for number, image in enumerate(images):
         contents = _met(alone, met[number]) if number < len(met) else _drawn(alone, number)
         for place, values in contents:
-            start = position(program, place)
+            start = position(alone.program, place)
             data = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
             image[start : start + len(data)] = data
     return images

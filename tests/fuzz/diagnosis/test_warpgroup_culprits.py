@@ -334,6 +334,31 @@ def test_a_program_is_named_by_what_it_is_right_without(
         assert found.which == f"{FORM.opcode}, multiplication 2 of 2"
 
 
+class Recording(Defective):
+    """Keeps the programs that it runs, with their images."""
+
+    def __init__(self, defect: Callable[[list[Step]], bool]) -> None:
+        super().__init__(defect)
+        self.ran: list[tuple[Program, Images]] = []
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran:
+        program = compiled.module.programs[compiled.module.kernel(entry).entry]
+        self.ran.append((program, images))
+        return super().run(compiled, images, entry=entry)
+
+
+def test_a_step_of_all_warps_is_tried_once_on_what_each_of_them_met() -> None:
+    module, runner = emit(TWINS, module=Module.named("sm_90a", "8.0")), Recording(overwrites_a)
+    image = np.random.default_rng(1).integers(0, 64, TWINS.image_bytes, np.uint8)
+    assert culprit_of(ExperimentDevice(runner, module), TWINS, image) is not None
+    alone = [(one, images) for one, images in runner.ran if one.warps == 1]
+    programs = [one for one, _ in alone]
+    assert len({*programs}) == len(programs) > 4
+    # Words that warps 0 and 3 load at first.
+    for first in (image[:512], image[1536:2048]):
+        assert sum(first.tobytes() in images.tobytes() for _, images in alone) > 1
+
+
 class Failing(Defective):
     """Does not run some programs to their ends, and gets all others wrong."""
 
