@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from runners.kernels import Kernel, Launch, launches_of, parameters_at
 from runners.simulated.decoder import DecodedKernel, Step, Waits, WarpBarrier, decode
+from runners.simulated.mbarriers import most_launches
 from runners.simulated.parser import parse
 from runners.simulated.races import WatchedMemory
 from runners.simulated.scalar import LANE_BITS
@@ -468,7 +469,8 @@ class LoadedModule:
                 results[chunk], sms[chunk] = self.launch(kernel.entry, given, threads=threads)
             return results, sms
         warps = -(-math.prod(launch.block) // LANES) * math.prod(launch.grid)
-        for some, one in launches_of(launch, len(images), size, _BYTES_AT_ONCE // size):
+        most = most_launches(self._entry(kernel.entry).steps, warps, math.prod(launch.grid))
+        for some, one in launches_of(launch, len(images), size, min(most, _BYTES_AT_ONCE // size)):
             try:
                 made = self.launch_grid(kernel.entry, images[some].reshape(-1), one).image
             except SimulatedTrap as stopped:
@@ -504,8 +506,7 @@ class LoadedModule:
         """
         kernel, otherwise = self._entry(entry), self.device.otherwise
         size = max((at + bits // 8 for at, bits in kernel.parameters), default=0)
-        if size != len(launch.parameters):
-            given = len(launch.parameters)
+        if size != (given := len(launch.parameters)):
             raise UsageError(f"entry {entry!r} has {size} bytes of parameters, the launch {given}")
         least = max((start + size for start, size in launch.buffers), default=0)
         if image.ndim != 1 or image.dtype != np.uint8 or image.size < least:
@@ -518,8 +519,7 @@ class LoadedModule:
                 f"a grid of {launch.grid} blocks of {launch.block} threads; give 1 or more along "
                 f"each axis, and up to {_LARGEST_BLOCK} threads a block"
             )
-        base = _ELSEWHERE if otherwise else BASES[0]
-        seen = -1
+        base, seen = _ELSEWHERE if otherwise else BASES[0], -1
         # Again, where something was read that the text alone does not call approximate.
         while seen < len(kernel.inexact_loads):
             seen = len(kernel.inexact_loads)
@@ -535,6 +535,7 @@ class LoadedModule:
             assert isinstance(memory, WatchedMemory)
             try:
                 run(memory.watch(kernel, warps), warps)
+                memory.check_left()
             finally:
                 memory.end()
             kernel.inexact_loads.update(memory.inexact_loads)
@@ -571,8 +572,7 @@ class LoadedModule:
         garbage: tuple[int, int] = _GARBAGE, memory: type[Memory] = Memory,
     ) -> WarpState:  # fmt: skip
         """Return the warps of a launch, before they run."""
-        per_block = -(-math.prod(block) // LANES)
-        blocks = math.prod(grid)
+        per_block, blocks = -(-math.prod(block) // LANES), math.prod(grid)
         indices = np.arange(blocks * per_block)
         turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
         self.device.launches += 1

@@ -2,13 +2,15 @@
 
 Source: PTX ISA 9.7.13.15 (mbarrier), 9.7.9.25.4 (cp.async.bulk), 9.7.13.15.17
 (cp.async.mbarrier.arrive). Who waits for a phase is held until it is complete: of the moments at
-which `try_wait` and `test_wait` may answer, the last. A copy is made when it is asked for.
+which `try_wait` and `test_wait` may answer, the last. A copy in bulk reads when it is asked for,
+and what it writes is garbage until somebody has waited for its phase.
 
 Where accesses are watched, each thread knows how far it has come behind every other: what an
 arrival releases, a wait acquires. `runners.simulated.races` asks for that.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +24,9 @@ from runners.simulated.syntax import TrapKind, refuse
 from runners.simulated.warps import (
     LANES,
     Mask,
+    Memory,
     Operation,
+    Segment,
     Space,
     Values,
     WarpState,
@@ -33,8 +37,8 @@ from runners.simulated.warps import (
 Ints = NDArray[np.int64]
 _MOST_COUNT, _MOST_BYTES = (1 << 20) - 1, (1 << 20) - 1
 """Arrivals and bytes that a phase can wait for (9.7.13.15.1)."""
-_MOST_PLACES = 64 * PLACES
-"""Places of a launch whose order is followed: 64 warps, in 36 MB."""
+_MOST_ORDERS = (64 * PLACES) ** 2
+"""Most of what is followed, in 36 MB: places of a launch, each with those of its block."""
 _ALIGNMENT, _COPIED, _PIECE = 8, 16, 1024
 """Of an mbarrier; of what a copy in bulk reads, writes and counts; of what is moved at once: bytes.
 """
@@ -58,6 +62,10 @@ class _Barrier:
     """Of threads: the number of the first group of copies that no phase has counted yet."""
     copied: dict[int, int] = field(default_factory=dict)  # the same of the phase before
     fenced: bool = False  # whether the async proxy may see that it was initialised
+    coming: list[tuple[Segment, int, NDArray[np.uint8]]] = field(default_factory=list)
+    """Where copies in bulk of this phase go, and what they bring."""
+    there: list[tuple[Segment, int, NDArray[np.uint8]]] = field(default_factory=list)
+    """The same of phases before, for which nobody has waited."""
 
 
 class Mbarriers:
@@ -65,16 +73,16 @@ class Mbarriers:
 
     def __init__(self, warps: WarpState) -> None:
         size = PLACES * (int(warps.indices.max(initial=0)) + 1)
-        if size > _MOST_PLACES:
-            said = (
-                f"with mbarrier, or barriers for some of a block, at most {_MOST_PLACES // PLACES}"
-            )
-            said += " warps are simulated"
+        self.own = PLACES * warps.per_block  # places of a block
+        if size * self.own > _MOST_ORDERS:
+            most = _MOST_ORDERS // (PLACES * self.own)
+            said = "with mbarrier, or barriers for some of a block, at most "
+            said += f"{most} warps are simulated"
             refuse(TrapKind.UNSUPPORTED, 0, f"{said}; launch a smaller grid")
         self.found: dict[tuple[int, int], _Barrier] = {}
         self.now = 0  # how often anybody has released something
-        self.known = np.zeros((size, size), np.int64)
-        """By whoever knows it: up to when what each place did is behind it."""
+        self.known = np.zeros((size, self.own), np.int64)
+        """By whoever knows it: up to when what each place of its block did is behind it."""
         self.watching: Any = None  # what follows copies, and what the async proxy may see
 
     def release(self, thread: int) -> Ints:
@@ -82,15 +90,15 @@ class Mbarriers:
         known: Ints = self.known[thread]
         whole = thread // PLACES * PLACES + LANES
         self.now += 1
-        known[[thread, whole]] = self.now
+        known[[thread % self.own, whole % self.own]] = self.now
         return known
 
     def meet(self, threads: Ints) -> None:
-        """Let threads that have all waited for each other know what each knew."""
+        """Let threads of a block that have all waited for each other know what each knew."""
         places = np.unique(np.concatenate((threads, threads // PLACES * PLACES + LANES)))
         self.now += 1
         merged = self.known[places].max(axis=0)
-        merged[places] = self.now
+        merged[places % self.own] = self.now
         self.known[places] = merged
 
     def at(self, warps: WarpState, block: int, address: int, thread: int) -> _Barrier:
@@ -99,7 +107,8 @@ class Mbarriers:
         if found is None:
             said = f"there is no mbarrier at shared address {address:#x}"
             refuse(TrapKind.UNINITIALISED, warps.line, said, (thread // PLACES,))
-        if found.by != thread and found.since >= self.known[thread, found.by]:
+        known = found.by == thread or self.known[thread, found.by % self.own] > found.since
+        if self.watching is not None and not known:
             said = f"the mbarrier at shared address {address:#x} was initialised by another thread"
             refuse(TrapKind.RACE, warps.line, f"{said}, with no barrier since", (thread // PLACES,))
         return found
@@ -116,15 +125,38 @@ class Mbarriers:
             barrier.phase, barrier.pending = barrier.phase ^ 1, barrier.count
             barrier.complete, barrier.released = barrier.released, barrier.released[:0]
             barrier.copied = {**barrier.copies}
+            barrier.there, barrier.coming = barrier.there + barrier.coming, []
+
+    def bring(
+        self, barrier: _Barrier, thread: int, segment: Segment, start: int, size: int, garbage: int
+    ) -> None:
+        """Count bytes that a copy in bulk has written, which are garbage until the wait."""
+        if not barrier.fenced:
+            # Bytes are counted through the async proxy (9.7.9.25.4.1), and what is accessed
+            # through two proxies needs a fence of these (9.7.9.25.2).
+            said = "a copy in bulk counts at an mbarrier that was initialised with no "
+            said += "fence.mbarrier_init or fence.proxy.async since"
+            refuse(TrapKind.RACE, 0, said, (thread // PLACES,))
+        written = segment.data[start : start + size]
+        barrier.coming.append((segment, start, written.copy()))
+        written[:] = garbage
+        self.arrive(barrier, thread, 0, -size)
 
     def acquire(self, barrier: _Barrier, thread: int) -> None:
-        """Let a thread know what the arrivals of the last phase have released."""
+        """Let a thread know what the arrivals of the last phase have released, and see copies."""
+        for segment, start, brought in barrier.there:
+            segment.data[start : start + brought.size] = brought
+            if self.watching is not None:
+                self.watching.brought(segment, start, brought.size)
+        barrier.there = []
+        if self.watching is None:
+            return
         if barrier.complete.size:
             self.known[thread] = np.maximum(self.known[thread], barrier.complete)
             first = thread // PLACES * PLACES
             self.known[first + LANES] = self.known[first : first + LANES].min(axis=0)
-        if self.watching is not None:
-            self.watching.acquired(np.flatnonzero(barrier.complete), barrier.copied)
+        first = thread // self.own * self.own
+        self.watching.acquired(first + np.flatnonzero(barrier.complete), barrier.copied)
 
     def end_group(self, barrier: _Barrier, thread: int) -> None:
         """Count the copies of a thread so far to a phase."""
@@ -135,8 +167,9 @@ class Mbarriers:
         """Take note that threads order what they know to be initialised before the async proxy."""
         threads = threads_of(warps)[warps.all_of(mask)]
         for one in self.found.values():
-            knows = (threads == one.by) | (self.known[threads, one.by] > one.since)
-            one.fenced |= bool(knows.any())
+            known = self.known[threads, one.by % self.own] > one.since
+            known &= threads // self.own == one.by // self.own
+            one.fenced |= bool((known | (threads == one.by)).any())
 
     def finish(self, first: Ints) -> None:
         """Let warpgroups know that all their warps have read what they multiplied.
@@ -144,12 +177,14 @@ class Mbarriers:
         `first` are their first warps. A multiplication is of all four (9.7.15.1).
         """
         for warp in first.tolist():
-            wholes = PLACES * (warp + np.arange(4)) + LANES
+            wholes = (PLACES * (warp + np.arange(4)) + LANES) % self.own
             self.now += 1
             self.known[PLACES * warp : PLACES * (warp + 4), wholes] = self.now
 
     def before(self, epoch: Ints, low: Ints, high: Ints, threads: Ints) -> NDArray[np.bool_]:
         """Return where what places from `low` to `high` did up to a time is behind a thread.
+
+        All are of one block.
 
         If both are of warps as a whole, what single lanes did in between is not asked for.
         """
@@ -160,9 +195,16 @@ class Mbarriers:
             rest, last = divmod(key, size)
             thread, first = divmod(rest, size)
             step = PLACES if first % PLACES == last % PLACES == LANES else 1
+            first, last = first % self.own, last % self.own
             least.append(self.known[thread, first : last + 1 : step].min())
         found: NDArray[np.bool_] = epoch < np.array(least, np.int64)[order]
         return found
+
+
+def most_launches(steps: Iterable[Any], warps: int, blocks: int) -> int:
+    """Return how many launches of so many warps and blocks fit into one, by the instructions."""
+    orders = any("mbarrier" in one.text for one in steps) * PLACES**2 * warps * (warps // blocks)
+    return _MOST_ORDERS // max(1, orders)
 
 
 def mbarriers_of(warps: WarpState) -> Mbarriers:
@@ -295,26 +337,23 @@ def _copy(operands: OperandReader, match: re.Match[str]) -> Operation:
         starts, stops, sizes = (np.broadcast_to(each(warps), whole) for each in (source, to, size))
         for address in (starts, stops, sizes):
             warps.check_alignment(address.astype(np.uint64), _COPIED, mask)
-        there = warps.all_of(mask)
-        for lane, warp in np.argwhere(there).tolist():
-            alone = np.zeros(whole, np.bool_)
-            alone[lane, warp] = True
-            count = int(sizes[lane, warp])
-            if count == 0:
-                continue
+        there = warps.all_of(mask) & (sizes > 0)
+        for count in np.unique(sizes[there]).tolist():
+            those = there & (sizes == count)
             for first in range(0, count, _PIECE):
                 at, words = np.uint64(first), min(_PIECE, count - first) // 8
-                values = read_runs(warps, Space.GLOBAL, starts + at, words, 8, alone)
-                write_runs(warps, Space.SHARED, stops + at, values, alone)
-            for thread, barrier in _objects(warps, alone, where(warps)):
-                if not barrier.fenced:
-                    # Bytes are counted through the async proxy (9.7.9.25.4.1), and what is accessed
-                    # through two proxies needs a fence of these (9.7.9.25.2).
-                    said = "a copy in bulk counts at an mbarrier that was initialised with no "
-                    said += "fence.mbarrier_init or fence.proxy.async since"
-                    refuse(TrapKind.RACE, 0, said, (thread // PLACES,))
-                these.end_group(barrier, thread)
-                these.arrive(barrier, thread, 0, -count)
+                values = read_runs(warps, Space.GLOBAL, starts + at, words, 8, those)
+                write_runs(warps, Space.SHARED, stops + at, values, those)
+            # Who watches has seen the bytes that are written.
+            found, *_ = Memory.places(
+                warps.memory, Space.SHARED, stops, count, warps.owners, those, True
+            )
+            for place in found:
+                chosen = those if place.chosen is None else those & place.chosen
+                offsets = np.broadcast_to(place.offsets, whole)
+                for thread, barrier, start in _objects(warps, chosen, where(warps), offsets):
+                    garbage = warps.garbage & 0xFF
+                    these.bring(barrier, thread, place.segment, start, count, garbage)
 
     return run
 

@@ -58,6 +58,7 @@ _VARIABLES = range(VARIABLES_BASE, VARIABLES_BASE + (1 << 32))
 _READ_ONLY = re.compile(r"ldu\b|ld\.(?:\S*\.)?nc\b")
 """Loads of what nobody writes meanwhile (PTX ISA 9.7.9.9, 9.7.9.10)."""
 _GROUP = 4  # warps of a warpgroup (PTX ISA 9.7.15.1)
+_UNPROXIED = "written with no fence.proxy.async and barrier since"
 _UNTOLD = -1
 _NOBODY = np.iinfo(np.int64).max
 _REGISTER = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$%]*")
@@ -306,6 +307,18 @@ class WatchedMemory(Memory):
             if self._queue is not None:
                 self._queue.barrier(self._threads()[there])
 
+    def brought(self, segment: Segment, start: int, size: int) -> None:
+        """Take note that somebody has waited for bytes that are copied in bulk."""
+        first, stop = start // self._granule, -(-(start + size) // self._granule)
+        self._shadows[id(segment)].copying[first:stop] = 0
+
+    def check_left(self) -> None:
+        """Refuse the end of a launch before what is copied in bulk has come."""
+        found = [] if self._mbarriers is None else [*self._mbarriers.found.values()]
+        if left := [one.by // PLACES for one in found if one.coming or one.there]:
+            said = "the kernel ends, and nobody waited for a copy in bulk"
+            refuse(TrapKind.RACE, self._step.line, said, tuple(left))
+
     def end_group(self, thread: int) -> int:
         """End a group of copies of a thread; return the number of the next one."""
         self._groups[thread] += 1
@@ -378,14 +391,17 @@ class WatchedMemory(Memory):
         shadow.changed[where] |= writes
         if self._queue is not None and segment.owner is Owner.BLOCK:
             if writes:
-                said = "which a multiplication in flight reads"
                 bulk = text.startswith("cp.async.bulk")
+                if bulk:
+                    late = self._queue.read(id(segment), size, where, access.thread)
+                    self._refuse(access, late, _UNPROXIED)
+                said = "which a multiplication in flight reads"
                 bad = self._queue.stored(id(segment), size, where, access.thread, proxied=bulk)
                 self._refuse(access, bad, said)
             elif text.startswith("wgmma.mma_async"):
-                said = "written with no fence.proxy.async and barrier since"
                 warps = access.thread // PLACES
-                self._refuse(access, self._queue.read(id(segment), size, where, warps), said)
+                late = self._queue.read(id(segment), size, where, warps)
+                self._refuse(access, late, _UNPROXIED)
         said = "an asynchronous copy that nobody waited for may still write"
         self._refuse(access, shadow.copying[where] > 0, said)
         if writes:
@@ -393,7 +409,8 @@ class WatchedMemory(Memory):
             if self._step.waits is Waits.WARP and span >= self._granule:
                 self._refuse(access, np.bincount(where)[where] > 1, "which it writes twice")
             if text.startswith("cp.async"):
-                shadow.copying[where] = self._groups[access.thread]
+                bulk = text.startswith("cp.async.bulk")
+                shadow.copying[where] = _NOBODY if bulk else self._groups[access.thread]
             return
         if segment.owner is Owner.BLOCK:
             empty = shadow.written.low[where] == _NOBODY

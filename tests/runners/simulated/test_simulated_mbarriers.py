@@ -58,3 +58,42 @@ def test_what_is_before_an_arrival_is_before_what_is_behind_the_wait(
 def test_what_no_arrival_orders_is_refused(lines: tuple[str, ...], said: str) -> None:
     with pytest.raises(SimulatedTrap, match=said):
         run(*lines, KEEP)
+
+
+TOLD = FIRST.format(count=1) + FIRST.format(count=1).replace("2048", "2056")
+FENCED = f"{TOLD} fence.proxy.async; bar.sync 0;"
+EXPECT = "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [tile+2048], 256;"
+BULK = (
+    "@%p0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd0], 256, "
+    "[tile+2048];"
+)
+OTHER = (EXPECT + BULK).replace("[tile]", "[tile+256]").replace("2048", "2056")
+LATER = KEEP.replace("%rd1", "%rd1+1024")
+
+
+def of_one_block(*lines: str) -> np.ndarray:
+    return run(*lines, grid=(1, 1, 1), target="sm_90")
+
+
+def test_what_is_copied_in_bulk_is_there_behind_the_wait() -> None:
+    after = of_one_block(FENCED, EXPECT, BULK, ZERO, NEIGHBOUR, LATER)
+    assert np.array_equal(after[256:320], np.arange(64) ^ 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((FENCED, EXPECT, BULK, NEIGHBOUR, ZERO), "nobody waited for"),
+        ((FENCED, EXPECT, BULK), "the kernel ends, and nobody waited for a copy in bulk"),
+        # A wait at another mbarrier is none, whatever was begun first.
+        ((FENCED, EXPECT, BULK, OTHER, ZERO.replace("2048", "2056"), NEIGHBOUR), "nobody waited"),
+        ((FENCED, EXPECT.replace("256;", "240;"), BULK, ZERO), "that nobody completes"),
+        ((FENCED, EXPECT, BULK.replace("256,", "240,"), ZERO), "that nobody completes"),
+        ((FENCED.replace("fence.proxy.async;", ""), EXPECT, BULK, ZERO), "initialised with no"),
+    ],
+)
+def test_copies_in_bulk_without_what_orders_them_are_refused(
+    lines: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(SimulatedTrap, match=said):
+        of_one_block(*lines)
