@@ -47,7 +47,12 @@ _INSTRUCTIONS = {
 _STORED = {"set_registers": {"destination": "registers"}}
 """What fields of a step are called in a file where it is not as in the step, by its action."""
 _FORMAT = 1  # version of what is written here
-_LEFT_OUT: Mapping[str, object] = {"address": None, "computed": (), "is_async": False}
+_LEFT_OUT: Mapping[str, object] = {
+    "address": None,
+    "computed": (),
+    "is_async": False,
+    "mbarrier": None,
+}
 """Left out where they hold this: programs without them keep their bytes and ids."""
 _BYTES = 1 << 20  # most bytes of a program's file; a step takes about 400
 

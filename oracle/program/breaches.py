@@ -35,6 +35,7 @@ class Breach(StrEnum):
     IN_FLIGHT = "multiplication in flight"
     UNFENCED = "no wgmma.fence"
     PROXY = "no proxy fence"
+    PHASE = "phase of an mbarrier"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from oracle.program.breaches import (
 from oracle.program.lane_code import LaneCode
 from oracle.program.operands import Held, Place
 from oracle.program.operations import Elementwise, Scalar
-from oracle.program.program import Program, position, space_of
+from oracle.program.program import Program, position, space_of, writable
 from oracle.program.steps import (
     AnyOp,
     Barrier,
@@ -48,7 +48,10 @@ from oracle.program.steps import (
     accesses_rows,
 )
 from oracle.program.warpgroup import (
+    BULK,
+    BULK_BYTES,
     COPIES,
+    MBARRIERS,
     ORDERING,
     AsyncProduct,
     Bytes,
@@ -72,7 +75,11 @@ def _undefined(program: Program, number: int) -> tuple[BreachReason, ...]:
     }
     flight = InFlight.of(program.shared_bytes, program.offset) if program.warps > 1 else None
     state = _State(program, number, [], "", {}, marks, flight)
-    _check_steps(state, program.steps, "")
+    state = _check_steps(state, program.steps, "")
+    for one, begun in () if state.flight is None else state.flight.phases.items():
+        if begun is not False:
+            text = f"nobody waits for the last copy at mbarrier {one}; put a wait behind it"
+            _report(state, Breach.PHASE, MBARRIERS, text)
     return tuple(state.reasons)
 
 
@@ -147,15 +154,19 @@ def _check_step(state: _State, step: Step) -> _State:
             _check_async(state, step, flight)
         case WarpgroupSync() if flight is not None:
             before = flight.copies
+            if step.mbarrier is not None:
+                _report_all(state, flight.end_phase(step.mbarrier))
             # What has ended may be overwritten by other threads behind a barrier alone (9.7.15.4).
             state.marks["shared", _READ, None][flight.synchronise(step)] = True
             for copy in before.keys() - flight.copies.keys():
-                # Each thread has written, and read, what it copied by now (9.7.9.25.3.3).
+                # Each thread has written, and read, what it copied by now (9.7.9.25.3.3); of a copy
+                # in bulk each sees all, as does the async proxy (9.7.9.25.2, 9.7.13.15.16).
                 (source,), (target,) = copy.bytes_read, copy.bytes_written
+                own = copy.mbarrier is None
                 for space, span, what in (("global", source, _READ), ("shared", target, _WRITTEN)):
                     start = state.program.offset(span.buffer) + span.start
-                    state.marks[space, what, None][start : start + span.run] = True
-                flight.unproxied[start : start + span.run] = True
+                    state.marks[space, what, None][start : start + span.run] = own
+                flight.unproxied[:, start : start + span.run] |= own
         case AsyncProduct() | WarpgroupSync():
             pass  # no program of one warp has them
         case Op():
@@ -223,7 +234,7 @@ def _check_barrier(state: _State) -> None:
         if state.warp is None or what in _BEFORE:
             mask[...] = False
     if state.flight is not None and state.warp is None:
-        state.flight.unseen[...] = False
+        state.flight.barrier()
 
 
 def _marked(state: _State, space: str, what: str) -> NDArray[np.bool_]:
@@ -251,11 +262,19 @@ def _check_async(state: _State, step: AsyncProduct, flight: InFlight) -> None:
         first, last = Place(buffer=name, offset=int(offsets[0])), int(offsets[-1])
         if _is_inside(state, first, last + 1 - first.offset, "the tile"):
             bytes_ = offsets + state.program.offset(name)
-            _check_access(state, name, bytes_, False)
-            if (late := flight.late(bytes_)).any():
-                text = f"byte {_first(state, name, bytes_, late)} of {name} was written without "
-                text += "the async proxy; put fence.proxy.async, then a barrier, between"
-                _report(state, Breach.PROXY, ORDERING, text)
+            _check_access(state, name, bytes_, False, proxied=True)
+            _check_proxy(state, name, bytes_, flight, stores=False)
+
+
+def _check_proxy(
+    state: _State, name: str, bytes_: Bytes, flight: InFlight, *, stores: bool
+) -> None:
+    """Check that the async proxy sees what it reads, or that what it writes is no longer used."""
+    if (late := flight.late(bytes_, stores=stores)).any():
+        done = "accessed" if stores else "written"
+        text = f"byte {_first(state, name, bytes_, late)} of {name} was {done} without the async "
+        text += "proxy; put fence.proxy.async, then a barrier, between"
+        _report(state, Breach.PROXY, ORDERING, text)
 
 
 def _check_metadata(state: _State, step: AnyOp | AsyncProduct, selector: int) -> None:
@@ -418,16 +437,32 @@ def _check_copy(state: _State, step: Copy) -> None:
         text = "source and destination of a copy overlap; part them"
         _report(state, Breach.OVERLAP, CONSISTENCY, text)
         return
+    flight, bulk = state.flight, step.mbarrier is not None
+    if bulk and flight is not None:
+        if source % BULK_BYTES or target % BULK_BYTES or step.size % BULK_BYTES:
+            text = f"addresses and size of a copy in bulk are multiples of {BULK_BYTES} bytes"
+            _report(state, Breach.ADDRESS, BULK, f"{text}; align them")
+        if writable(state.program)[source : source + step.size].any():
+            text = "a copy in bulk reads what the program writes to global memory without the async"
+            _report(state, Breach.PROXY, BULK, f"{text} proxy; copy from where nothing is written")
+        there = slice(target, target + step.size)
+        _check_proxy(state, step.destination.buffer, there, flight, stores=True)
     for stores, place in enumerate(places):
-        _check_bytes(state, place, step.size, bool(stores))
-    if step.is_async and state.flight is not None:
-        state.flight.copies[step] = -1
+        _check_bytes(state, place, step.size, bool(stores), proxied=bulk)
+    if flight is not None:
+        if step.mbarrier is not None:
+            _report_all(state, flight.count(step, step.mbarrier))
+        elif step.is_async:
+            flight.copies[step] = -1
 
 
-def _check_bytes(state: _State, place: Place, size: int, stores: bool) -> None:
+def _check_bytes(
+    state: _State, place: Place, size: int, stores: bool, *, proxied: bool = False
+) -> None:
     if _is_inside(state, place, size):
         start = position(state.program, place)
-        _check_access(state, place.buffer, slice(start, start + size), stores)
+        bytes_ = slice(start, start + size)
+        _check_access(state, place.buffer, bytes_, stores, proxied=proxied)
 
 
 def _check_space(state: _State, space: str, buffer: str, section: str) -> None:
@@ -457,8 +492,13 @@ def _is_inside(state: _State, place: Place, size: int, what: str = "the access")
     return within
 
 
-def _check_access(state: _State, buffer: str, bytes_: Bytes, stores: bool) -> None:
-    """Check for races and for reading what nothing wrote; then note bytes of the space."""
+def _check_access(
+    state: _State, buffer: str, bytes_: Bytes, stores: bool, *, proxied: bool = False
+) -> None:
+    """Check for races and for reading what nothing wrote; then note bytes of the space.
+
+    `proxied` is what is accessed through the async proxy.
+    """
     space = state.program.buffer(buffer).space
     reads, writes = _marked(state, space, _READ), _marked(state, space, _WRITTEN)
     unwritten = state.marks[space, _UNWRITTEN, None]
@@ -482,9 +522,11 @@ def _check_access(state: _State, buffer: str, bytes_: Bytes, stores: bool) -> No
     flight = state.flight
     if flight is not None and (late := flight.copied(space, bytes_, stores=stores)).any():
         text = f"byte {_first(state, buffer, bytes_, late)} of {buffer} belongs to an asynchronous "
-        _report(state, Breach.IN_FLIGHT, COPIES, f"{text}copy in flight; wait for its group first")
-    flight = flight if stores and space == "shared" else None
-    if flight is not None and (taken := flight.store(bytes_)).any():
+        _report(state, Breach.IN_FLIGHT, COPIES, f"{text}copy in flight; wait for it first")
+    flight = flight if space == "shared" else None
+    if flight is None:
+        return
+    if (taken := flight.access(bytes_, stores=stores, proxied=proxied)).any():
         text = f"byte {_first(state, buffer, bytes_, taken)} of {buffer} is read by a "
         text += "multiplication in flight; wait for its group and put a barrier between"
         _report(state, Breach.IN_FLIGHT, ORDERING, text)

@@ -23,6 +23,8 @@ from oracle.program.steps import Copy, OneWarp, Op, PlainAccess, Step
 from oracle.program.steps import walk as walk
 from oracle.program.warpgroup import (
     ALIGNMENT,
+    MAX_MBARRIERS,
+    MBARRIER_BYTES,
     AsyncProduct,
     WarpgroupSync,
 )
@@ -111,7 +113,21 @@ class Program:
             if buffer.space == space:
                 offsets[buffer.name] = _rounded(end, max(buffer.alignment, least))
                 end = offsets[buffer.name] + buffer.size
+        if space == "shared":
+            end = _rounded(end, MBARRIER_BYTES) + MBARRIER_BYTES * len(self._numbers)
         return offsets, _rounded(end, operands.IMAGE_ALIGNMENT)
+
+    @cached_property
+    def _numbers(self) -> tuple[int, ...]:
+        steps = (step for step in walk(self.steps) if isinstance(step, Copy | WarpgroupSync))
+        return tuple(sorted({step.mbarrier for step in steps if step.mbarrier is not None}))
+
+    @cached_property
+    def mbarriers(self) -> Mapping[int, int]:
+        """Bytes from the start of shared memory to mbarriers, behind all buffers."""
+        ends = (self._offsets[one.name] + one.size for one in self.buffers if one.space == "shared")
+        first = _rounded(max(ends, default=0), MBARRIER_BYTES)
+        return {one: first + MBARRIER_BYTES * at for at, one in enumerate(self._numbers)}
 
     @property
     def threads(self) -> int:
@@ -250,7 +266,8 @@ def _check_warps(
             for tile in step.tiles.values() if isinstance(step, AsyncProduct) else ():
                 text = f"a descriptor names {tile.place.buffer!r}, which is not shared"
                 check(spaces[tile.place.buffer] == "shared", f"{text}; it reads shared memory")
-        elif isinstance(step, Copy) and step.is_async:
+        elif isinstance(step, Copy) and (step.is_async or step.mbarrier is not None):
+            check_range(step.mbarrier or 0, 0, MAX_MBARRIERS - 1, "number of an mbarrier")
             ends = spaces[step.source.buffer], spaces[step.destination.buffer]
             text = "an asynchronous copy is one of a warpgroup, from global to shared memory"
             check(group and owner is None and ends == ("global", "shared"), text)

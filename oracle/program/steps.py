@@ -39,10 +39,8 @@ from oracle.program.operands import (
 from oracle.program.operations import Elementwise, Scalar
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 
-MAX_NESTING = 8
-"""Most branches and loops around one step: drawn programs have 2 (2026-11)."""
-_COPIED_AT_ONCE = 4096
-"""Bytes of a copy that count as one step."""
+MAX_NESTING = 8  # Most branches and loops around one step: drawn programs have 2 (2026-11)
+_COPIED_AT_ONCE = 4096  # Bytes of a copy that count as one step
 
 
 def _check_address(address: int | None, count: int) -> None:
@@ -413,12 +411,13 @@ class Copy(StepBase):
 
     source: Place
     destination: Place
-    size: int
-    """Bytes."""
+    size: int  # Bytes
     is_async: bool = False  # A warpgroup only begins it, by cp.async: from global to shared memory
+    mbarrier: int | None = None  # That its bytes are counted at: one thread begins it, in bulk
 
     def __post_init__(self) -> None:
         check_range(self.size, 1, 1 << 24, "size of a copy, in bytes,")
+        check(not self.is_async or self.mbarrier is None, "a copy begins by cp.async, or in bulk")
 
     @property
     def cost(self) -> int:
@@ -434,6 +433,8 @@ class Copy(StepBase):
 
     def __str__(self) -> str:
         ends = f"{self.size} bytes from {self.source} to {self.destination}"
+        if self.mbarrier is not None:
+            return f"begin to copy {ends} in bulk, at mbarrier {self.mbarrier}"
         return f"{'begin to copy' if self.is_async else 'copy'} {ends}"
 
 
@@ -552,8 +553,7 @@ class OneWarp(StepBase):
 
     action: ClassVar[str] = "one_warp"
     warp: int
-    body: tuple[Step, ...]
-    """Registers of theirs no other warp has, and no step of all four warps."""
+    body: tuple[Step, ...]  # Their registers no other warp has; no step is of all four warps
 
     def __post_init__(self) -> None:
         check_range(self.warp, 0, WARPGROUP - 1, "warp that takes steps alone")

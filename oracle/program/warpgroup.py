@@ -39,7 +39,11 @@ MAX_PENDING = 7
 ALIGNMENT = 1024
 """Of a warpgroup's shared memory, in bytes: the longest pattern of a swizzle (9.7.15.5.1.2)."""
 ORDERING, DESCRIPTORS, ACCUMULATORS = "9.7.15.7", "9.7.15.5.1.2.2", "9.7.15.5.2"
-COPIES = "9.7.9.25.3"
+COPIES, BULK, MBARRIERS = "9.7.9.25.3", "9.7.9.25.4.1", "9.7.13.15"
+BULK_BYTES = 16
+"""Of what the addresses and the size of a copy in bulk are multiples (9.7.9.25.4.1)."""
+MBARRIER_BYTES, MAX_MBARRIERS = 8, 64
+"""Of an mbarrier, and its alignment (9.7.13.15.1); 480 drawn programs had up to 13 (2026-11-30)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +220,7 @@ SYNCS = {
     "proxy_fence": "fence.proxy.async.shared::cta",
     "copy_commit": "cp.async.commit_group",
     "copy_wait": "cp.async.wait_group {pending}",
+    "bulk_wait": "mbarrier.try_wait.parity.shared::cta.b64",
 }
 """Instructions that order what a warpgroup multiplies, without and with memory, and its copies."""
 
@@ -230,11 +235,15 @@ class WarpgroupSync(StepBase):
     """A key of SYNCS."""
     pending: int = 0
     """Newest groups that a wait leaves pending."""
+    mbarrier: int | None = None
+    """Of a wait for a copy in bulk: where that is counted. The parity is that of waits so far."""
 
     def __post_init__(self) -> None:
         check(self.kind in SYNCS, f"there is no {self.kind!r}; there are {', '.join(SYNCS)}")
         most = MAX_PENDING if self.kind in ("wait_group", "copy_wait") else 0
         check_range(self.pending, 0, most, f"groups that a {self.kind} leaves pending")
+        text = "a wait for a copy in bulk, and nothing else here, has an mbarrier"
+        check((self.kind == "bulk_wait") == (self.mbarrier is not None), text)
 
     @property
     def text(self) -> str:
@@ -242,7 +251,8 @@ class WarpgroupSync(StepBase):
         return SYNCS[self.kind].format(pending=self.pending)
 
     def __str__(self) -> str:
-        return self.kind.replace("_", " ") + (f" {self.pending}" if self.pending else "")
+        text = self.kind.replace("_", " ") + (f" {self.pending}" if self.pending else "")
+        return text if self.mbarrier is None else f"{text} at mbarrier {self.mbarrier}"
 
 
 # What is in flight
@@ -269,7 +279,8 @@ class InFlight:
     """
 
     unproxied: NDArray[np.bool_]
-    """Bytes of shared memory written on some path, with no fence of proxies since."""
+    """Bytes of shared memory written, and those accessed, on some path, with no fence of proxies
+    since: (2, bytes)."""
     unseen: NDArray[np.bool_]
     """Those with such a fence, and no barrier behind it."""
     offset: Callable[[str], int]
@@ -282,19 +293,23 @@ class InFlight:
     """D's since the last fence; None where paths have several."""
     multiplied: set[Register] = field(default_factory=set)
     """Registers of A's since the last fence."""
-    copies: dict[StepBase, int] = field(default_factory=dict)
-    """Asynchronous copies in flight, with the groups behind that of each, as of `ages`."""
+    copies: dict[Any, int] = field(default_factory=dict)
+    """Asynchronous copies (`Copy`) in flight, with the groups behind that of each, as of `ages`."""
+    phases: dict[int, bool | None] = field(default_factory=dict)
+    """Of mbarriers: whether a copy is counted there, which nobody waited for, or none, with no
+    barrier since the wait; None where paths differ. All others may be used."""
 
     @staticmethod
     def of(size: int, offset: Callable[[str], int]) -> InFlight:
         """Return what there is at the start of a program with so many bytes of shared memory."""
-        return InFlight(np.zeros(size, np.bool_), np.zeros(size, np.bool_), offset)
+        return InFlight(np.zeros((2, size), np.bool_), np.zeros((2, size), np.bool_), offset)
 
     def copy(self) -> InFlight:
         """Return another that changes apart."""
         return InFlight(
             self.unproxied.copy(), self.unseen.copy(), self.offset, {**self.ages}, self.fenced,
             {*self.touched}, {**self.accumulated}, {*self.multiplied}, {**self.copies},
+            {**self.phases},
         )  # fmt: skip
 
     def joined(self, other: InFlight) -> InFlight:
@@ -303,11 +318,15 @@ class InFlight:
             register: one if one == other.accumulated.get(register, one) else None
             for register, one in (other.accumulated | self.accumulated).items()
         }
+        phases = {
+            one: begun if begun is other.phases.get(one, False) else None
+            for one, begun in (dict.fromkeys(other.phases, False) | self.phases).items()
+        }
         return InFlight(
             self.unproxied | other.unproxied, self.unseen | other.unseen, self.offset,
             _least(self.ages, other.ages), self.fenced and other.fenced,
             self.touched | other.touched, accumulated, self.multiplied | other.multiplied,
-            _least(self.copies, other.copies),
+            _least(self.copies, other.copies), phases,
         )  # fmt: skip
 
     def touch(self, registers: Iterable[Register]) -> Iterator[Wrong]:
@@ -347,6 +366,7 @@ class InFlight:
     def synchronise(self, step: WarpgroupSync) -> NDArray[np.bool_]:
         """Take a fence, a commit or a wait; return the bytes whose reading has ended with it."""
         before = self._taken() if step.kind == "wait_group" and self.ages else None
+        left, pending = self.copies, step.pending
         match step.kind:
             case "fence":
                 self.fenced = True
@@ -358,15 +378,42 @@ class InFlight:
             case "copy_commit":
                 self.copies = {one: age + 1 for one, age in self.copies.items()}
             case "copy_wait":
-                self.copies = {one: age for one, age in self.copies.items() if age < step.pending}
+                self.copies = {
+                    one: n for one, n in left.items() if n < pending or one.mbarrier is not None
+                }
+            case "bulk_wait":
+                self.copies = {one: n for one, n in left.items() if one.mbarrier != step.mbarrier}
             case "proxy_fence":
                 self.unseen |= self.unproxied
                 self.unproxied[...] = False
-        return np.zeros_like(self.unseen) if before is None else before & ~self._taken()
+        return np.zeros_like(self.unseen[0]) if before is None else before & ~self._taken()
 
-    def late(self, bytes_: Bytes) -> NDArray[np.bool_]:
-        """Return which bytes the async proxy may not see yet."""
-        return self.unproxied[bytes_] | self.unseen[bytes_]
+    def count(self, step: StepBase, number: int) -> Iterator[Wrong]:
+        """Take note that a copy in bulk begins at an mbarrier, and say what is wrong with that."""
+        if number in self.phases:
+            text = f"mbarrier {number} counts another copy, or perhaps not all threads have waited "
+            yield Wrong(Breach.PHASE, f"{text}for that; put wait and barrier between", MBARRIERS)
+        self.copies[step], self.phases[number] = -1, True
+
+    def end_phase(self, number: int) -> Iterator[Wrong]:
+        """Take note of a wait at an mbarrier, and say what is wrong with it."""
+        if self.phases.get(number) is not True:
+            text = (
+                f"not on every path a copy is counted at mbarrier {number}, so that the wait may "
+            )
+            yield Wrong(Breach.PHASE, f"{text}never end; begin one before", MBARRIERS)
+        self.phases[number] = False
+
+    def barrier(self) -> None:
+        """Take note of a barrier of all threads."""
+        self.unseen[...] = False
+        self.phases = {one: begun for one, begun in self.phases.items() if begun is not False}
+
+    def late(self, bytes_: Bytes, *, stores: bool) -> NDArray[np.bool_]:
+        """Return which bytes the async proxy may not see yet, or may not write yet."""
+        row = int(stores)
+        found: NDArray[np.bool_] = self.unproxied[row, bytes_] | self.unseen[row, bytes_]
+        return found
 
     def copied(self, space: str, bytes_: Bytes, *, stores: bool) -> NDArray[np.bool_]:
         """Return which bytes that are accessed copies in flight write, or read and are written."""
@@ -381,14 +428,15 @@ class InFlight:
                 found |= (numbers >= start) & (numbers < start + span.run)
         return found
 
-    def store(self, bytes_: Bytes) -> NDArray[np.bool_]:
-        """Take note that bytes are written; return which of them are read in flight."""
-        self.unproxied[bytes_] = True
-        return self._taken()[bytes_] if self.ages else np.zeros(0, np.bool_)
+    def access(self, bytes_: Bytes, *, stores: bool, proxied: bool) -> NDArray[np.bool_]:
+        """Take note that bytes are accessed; return which are written that are read in flight."""
+        if not proxied:
+            self.unproxied[1 - stores :, bytes_] = True
+        return self._taken()[bytes_] if self.ages and stores else np.zeros(0, np.bool_)
 
     def _taken(self) -> NDArray[np.bool_]:
         """Return the bytes that multiplications in flight read."""
-        taken = np.zeros_like(self.unseen)
+        taken: NDArray[np.bool_] = np.zeros(self.unseen.shape[1], np.bool_)
         for step in self.ages if taken.size else ():
             for operand, tile in step.tiles.items():
                 bytes_ = step.bytes_of(operand) + self.offset(tile.place.buffer)

@@ -48,6 +48,7 @@ from oracle.program.steps import (
     multiplies,
 )
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
+from runners.emission import bulk
 from runners.emission.copies import VECTORS, Piece, pieces
 from runners.emission.descriptors import asked, multiplied
 from runners.emission.offsets import lane_offsets, progression
@@ -159,7 +160,9 @@ class Body:
     def registers(self) -> Registers:
         """Those of the operands of steps, and those that the instructions needed besides."""
         scratch = ((type_, f"{_PREFIXES[type_]}<{n}>") for type_, n in self._scratch.items())
-        return (*self._allotted, *scratch)
+        count = len(self.program.mbarriers)
+        phases = [("b32", f"{bulk.PHASE}<{count}>"), ("pred", bulk.ELECTED)] if count else []
+        return (*self._allotted, *scratch, *phases)
 
     # Addresses
 
@@ -181,6 +184,14 @@ class Body:
         """Return a register with the start of what each of so many threads has, bytes apart."""
         kind = "u32" if pitch > 0 else "s32"
         return self.once("b64", f"mad.wide.{kind} {{}}, {self._number(threads)}, {pitch}, {base}")
+
+    def _place(self, place: Place) -> str:
+        base = self._base(place.buffer, self.program.buffer(place.buffer).space)
+        return displaced(base, self._offset(place))
+
+    def mbarrier(self, number: int) -> str:
+        """Return the address of an mbarrier."""
+        return displaced(self.use("%shared"), self.program.mbarriers[number])
 
     def _offset(self, place: Place) -> int:
         """Return how far behind the register of its base a place lies, in bytes."""
@@ -237,6 +248,9 @@ class Body:
             case LaneCode():
                 *source, destination = map(self._registers, step.uses)
                 self._lane_code(step, source[0] if source else (), destination)
+            case Copy(mbarrier=int(at)):
+                ends = self._place(step.source), self._place(step.destination)
+                bulk.begun(self, step, *ends, self.mbarrier(at))
             case Copy():
                 for piece in pieces(self.program, step):
                     text = "bytes of an asynchronous copy are no multiples of 4; align both ends"
@@ -258,6 +272,8 @@ class Body:
                 multiplied(
                     self, step, [*map(self._registers, step.uses)], self.program.offset, behind
                 )
+            case WarpgroupSync(mbarrier=int(at)):
+                bulk.waited(self, [*self.program.mbarriers].index(at), self.mbarrier(at))
             case WarpgroupSync():
                 self.add(step.text)
             case Branch():

@@ -27,6 +27,12 @@ class Text(Protocol):
     def own(self, base: str, pitch: int, threads: int) -> str:
         """Return a register with the start of what each of so many threads has, bytes apart."""
 
+    def label(self, name: str) -> None:
+        """Append a label."""
+
+    def labels(self, *words: str) -> tuple[str, ...]:
+        """Return labels that nothing has used yet."""
+
     def use(self, register: str) -> str:
         """Take note that a register of the prologue is read; return it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oracle.program.operands import IMAGE_ALIGNMENT
+from runners.emission import bulk
 from runners.emission.body import Body
 from runners.emission.registers import declared
 from runners.kernels import Kernel
@@ -42,7 +43,7 @@ def framed(
 def threads(body: Body) -> list[str]:
     """Return what says which thread this is, in the ways that are used."""
     lines = ["    mov.u32 %lane, %laneid;"] if "%lane" in body.used else []
-    if body.used & {"%thread", "%warp"}:
+    if body.used & {"%thread", "%warp"} or body.program.mbarriers:
         lines.append("    mov.u32 %thread, %tid.x;")
     if "%warp" in body.used:
         lines += [
@@ -92,4 +93,6 @@ def memory(
             "    shr.u64 %high, %image_generic, 60;",
             "    cvt.u32.u64 %zero, %high;",
         ]
+    if body.program.mbarriers:
+        lines += bulk.initialised([*map(body.mbarrier, body.program.mbarriers)])
     return lines

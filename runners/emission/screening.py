@@ -174,6 +174,8 @@ def _start(kernel: ScreeningKernel, body: Body) -> None:
     body.comment("copy it, a thread 16 bytes at a time")
     body.add("add.u64 %before, %images, %offset", "add.u64 %after, %expected, %offset")
     _rounds(kernel, body, _copy, ("%before", "%image"), ("global", kernel.scratch))
+    if body.program.mbarriers:  # copies in bulk read it, and write where others have read
+        body.add("fence.proxy.async")
     _together(body)
     body.comment("the program")
 

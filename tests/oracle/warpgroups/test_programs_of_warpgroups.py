@@ -43,6 +43,10 @@ BEGUN = replace(OVERWRITTEN, is_async=True)
 COPIED, ENDED, BARRIER = (
     WarpgroupSync(kind="copy_commit"), WarpgroupSync(kind="copy_wait"), Barrier()
 )  # fmt: skip
+IN_BULK = replace(OVERWRITTEN, mbarrier=3)
+ARRIVED = WarpgroupSync(kind="bulk_wait", mbarrier=3)
+FOUR = Copy(source=Place(buffer="g", offset=8), destination=Place(buffer="s"), size=8, mbarrier=3)
+READ = plain_load(registers="a", count=4, place=Place(buffer="s"), lanes=THREADS)
 OVER_SOURCE = plain_store(registers="x", count=4, place=Place(buffer="g"), lanes=THREADS)
 
 
@@ -72,6 +76,13 @@ def waiting(asks: str, number: int) -> Branch:
     return Branch(condition=Turn(asks=asks, number=number), then=(WAIT,))
 
 
+def waited(condition: Turn) -> Branch:
+    """Return a wait for a copy in bulk in some turns of a loop."""
+    return Branch(condition=condition, then=(ARRIVED,))
+
+
+PHASE, ONCE = Breach.PHASE, Word(place=Place(buffer="g"), mask=1)
+ELSEWHERE = replace(IN_BULK, destination=Place(buffer="s", offset=2048))
 STORED = plain_store(registers="d", count=4, place=Place(buffer="o"), lanes=THREADS)
 WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
 
@@ -127,6 +138,39 @@ WHOLE = (FENCE, product(), COMMIT, WAIT, STORED)
         ((BEGUN, COPIED, BARRIER, OVER_SOURCE, ENDED), (IN_FLIGHT,)),
         ((BEGUN, COPIED, ENDED, BARRIER, OVER_SOURCE), ()),
         ((Loop(count=2, body=(BARRIER, BEGUN, COPIED)), ENDED), (IN_FLIGHT,)),
+        # In bulk: whatever was done with the bytes, a fence of proxies and a barrier come before.
+        ((PROXY, BARRIER, IN_BULK, ARRIVED, *WHOLE), ()),
+        ((IN_BULK, ARRIVED, *WHOLE), ()),
+        ((*WHOLE, IN_BULK, ARRIVED), (Breach.RACE,)),
+        ((*WHOLE, BARRIER, IN_BULK, ARRIVED), ()),
+        ((READ, BARRIER, IN_BULK, ARRIVED), (Breach.PROXY,)),
+        ((READ, PROXY, BARRIER, IN_BULK, ARRIVED, READ), ()),
+        ((OVERWRITTEN, BARRIER, IN_BULK, ARRIVED), (Breach.PROXY,)),
+        ((OVERWRITTEN, BARRIER, PROXY, IN_BULK, ARRIVED), (Breach.PROXY,)),
+        ((OVERWRITTEN, PROXY, BARRIER, IN_BULK, ARRIVED, *WHOLE), ()),
+        ((*WHOLE[:3], BARRIER, IN_BULK, WAIT, ARRIVED), (IN_FLIGHT,)),
+        ((IN_BULK, *WHOLE, ARRIVED), (IN_FLIGHT, Breach.RACE)),
+        ((IN_BULK, COPIED, ENDED, BARRIER, READ, ARRIVED), (IN_FLIGHT,)),
+        ((IN_BULK, ARRIVED, READ, STORED), ()),
+        ((FOUR, ARRIVED), (Breach.ADDRESS,)),
+        ((IN_BULK, ARRIVED, BARRIER, OVER_SOURCE), (Breach.PROXY,)),
+        # One copy at a time counts at an mbarrier, and a barrier parts its phases.
+        ((IN_BULK,), (PHASE,)),
+        ((ARRIVED,), (PHASE,)),
+        ((IN_BULK, ARRIVED, ARRIVED), (PHASE,)),
+        ((IN_BULK, ELSEWHERE, ARRIVED), (PHASE,)),
+        ((IN_BULK, replace(ELSEWHERE, mbarrier=4), ARRIVED, replace(ARRIVED, mbarrier=4)), ()),
+        ((IN_BULK, ARRIVED, ELSEWHERE, ARRIVED), (PHASE,)),
+        ((IN_BULK, ARRIVED, BARRIER, ELSEWHERE, ARRIVED), ()),
+        ((IN_BULK, Branch(condition=ONCE, then=(ARRIVED,))), (PHASE,)),
+        ((Branch(condition=ONCE, then=(IN_BULK,)), ARRIVED), (PHASE,)),
+        ((Branch(condition=ONCE, then=(IN_BULK, ARRIVED)), BARRIER, ELSEWHERE, ARRIVED), ()),
+        ((Branch(condition=ONCE, then=(IN_BULK, ARRIVED)), ELSEWHERE, ARRIVED), (PHASE,)),
+        ((IN_BULK, Loop(count=SOME, body=(ARRIVED, BARRIER, IN_BULK)), ARRIVED), ()),
+        ((IN_BULK, Loop(count=3, body=(ARRIVED, BARRIER, IN_BULK))), (PHASE,)),
+        ((Loop(count=3, body=(IN_BULK, ARRIVED)),), (PHASE,)),
+        ((IN_BULK, Loop(count=3, body=(waited(LATER), BARRIER, IN_BULK)), ARRIVED),
+         (PHASE, IN_FLIGHT)),
         # Loops: what the last turn left in flight is the next one's to wait for.
         ((Loop(count=2, body=(WRITTEN, FENCE, product(a="a"), COMMIT)),), (IN_FLIGHT,)),
         ((Loop(count=2, body=(WAIT, WRITTEN, FENCE, product(a="a"), COMMIT)),), ()),

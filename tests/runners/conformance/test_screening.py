@@ -17,6 +17,7 @@ from oracle.execution.execution import execute
 from oracle.isa.lookup import mma_form, warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.program.program import Program
+from oracle.program.steps import Copy
 from oracle.program.warpgroup import AsyncProduct, WarpgroupSync
 from runners.emission import emit, emit_screening
 from runners.kernels import KernelModule, ScreeningKernel
@@ -111,6 +112,19 @@ def test_nothing_of_a_warpgroup_is_in_flight_when_its_next_image_begins(runner: 
     compiled = compiled_of(runner, _emitted(unended))
     outcome = _screened(runner.screen(compiled, references, limit=2 * COUNT).collect())
     assert not outcome.ledger.wrong.any()
+
+
+def test_what_is_copied_in_bulk_is_that_of_each_image(runner: Screener) -> None:
+    """The mbarrier goes on from image to image, each of an odd number of phases."""
+    program, references = _references(_GROUP)
+    wait = WarpgroupSync(kind="bulk_wait", mbarrier=0)
+    steps = [replace(one, mbarrier=0) if isinstance(one, Copy) else one for one in program.steps]
+    at = next(at for at, one in enumerate(steps) if isinstance(one, Copy))
+    in_bulk = replace(program, steps=(*steps[: at + 1], wait, *steps[at + 1 :]))
+    compiled = compiled_of(runner, _emitted(in_bulk))
+    ledger = _screened(runner.screen(compiled, references, limit=2 * COUNT).collect()).ledger
+    assert (ledger.finished[ledger.finished > 0] == 2 * COUNT).all()
+    assert not ledger.wrong.any()
 
 
 def test_the_same_references_are_given_once_and_new_ones_are_told_apart(runner: Screener) -> None:
