@@ -34,7 +34,12 @@ from strategies.simplification.examples import (
     smaller_code,
     visit,
 )
-from strategies.simplification.multiplications import fitted, narrower, plainer_products
+from strategies.simplification.multiplications import (
+    fitted,
+    narrower,
+    plain_copies,
+    plainer_products,
+)
 from strategies.simplification.steps import (
     drops,
     isolated,
@@ -95,6 +100,7 @@ Reduction = Callable[[Example], Iterator[Example]]
 _SINGLE: tuple[Reduction, ...] = (
     partial(drops, size=1),
     unbound,
+    plain_copies,
     narrower,
     fitted,
     unwraps,

@@ -224,6 +224,7 @@ class Has:
     BY_TURN = _of_group("branch by the turn of a loop")
     STAGES = _of_group("matrix of wgmma overwritten in a loop")
     UNSET = _of_group("d of wgmma that nothing writes before")
+    BULK = _of_group("copy in bulk")
 
 
 LIVE = (Has.LIVE_8, Has.LIVE_16)
@@ -322,7 +323,7 @@ def _of_step(step: Step, program: Program) -> Iterator[Feature]:
         case AsyncProduct():
             yield from of_form(step.form)
         case Copy():
-            yield Has.COPY
+            yield Has.COPY if step.mbarrier is None else Has.BULK
         case Barrier():
             yield Has.BARRIER
         case WarpgroupSync():

@@ -24,6 +24,16 @@ def waits_less(statement: Statement) -> str:
     return statement.put(str(int(statement.operands[0]) + 1))
 
 
+def bulk_shorter(statement: Statement) -> str:
+    """Copy 16 bytes less in bulk, or expect them to come."""
+    return statement.with_operand(2, str(int(statement.operands[2]) - 16)).text
+
+
+def bulk_wait_lost(statement: Statement) -> str:
+    """Find a phase complete at once."""
+    return f"setp.eq.u32 {statement.operands[0]}, 0, 0;"
+
+
 def descriptor_changed(operation: str, number: int) -> Edit:
     """Change the matrix descriptor of B."""
 

@@ -19,7 +19,7 @@ from runners.simulated.silicon import Damage
 _PART = r"[^;{}:]{0,2000}+"
 _INSTRUCTION = re.compile(
     r"(?P<guard>@!?\s{0,99}+[\w%$]++\s{1,99}+)?(?<![\w.%$])"
-    r"(?P<opcode>[a-z][a-z0-9]*+(?:\.\w++(?:::\w++)?+)*+)"
+    r"(?P<opcode>[a-z][a-z0-9]*+(?:\.\w++(?:::\w++)*+)*+)"
     rf"(?P<gap>\s{{1,999}}+)(?P<operands>{_PART}(?:\{{[^{{}};]{{0,2000}}+\}}{_PART}){{0,99}}+);"
 )
 ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")

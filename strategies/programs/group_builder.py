@@ -55,6 +55,7 @@ class GroupBuilder:
     values: list[str] = field(default_factory=list)  # That are loaded, four registers each
     made: list[str] = field(default_factory=list)  # That are made for A's
     staged: list[str] = field(default_factory=list)  # Buffers of matrices in shared memory
+    mbarriers: set[int] = field(default_factory=set)  # Numbers of those that are copied in bulk
     metadata: dict[str, str] = field(default_factory=dict)
     expressions: list[Expression] = field(default_factory=list)
     registers: int = 0

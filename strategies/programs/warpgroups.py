@@ -8,7 +8,7 @@ are made in loops, and used with others queued before them; several D in turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from oracle.program.steps import (
 from oracle.program.warpgroup import THREADS, AsyncProduct, SharedTile
 from strategies.features import OF_GROUPS, Feature, Focus, Has
 from strategies.programs.builder import Builder, Dice, everything, families, operand_of, palette
+from strategies.programs.bulk import ended, filled_in_bulk, in_bulk, in_stages
 from strategies.programs.group_builder import (
     CONSTANTS,
     LINES,
@@ -104,7 +105,9 @@ def group_program(
         builder.turns = most_of(count) if loops else 1
         _events(builder, number, loops=loops)
         if loops:
-            parts.append(BlockDraft(Loop(count=count, body=()), {"body": builder.here}))
+            first, last = in_stages(builder, builder.here, builder.dice())
+            loop = BlockDraft(Loop(count=count, body=()), {"body": builder.here})
+            parts += [*first, loop, *last]
         elif kind:
             arms, builder.here = [builder.here], []
             _events(builder, dice.below(4), loops=False)
@@ -113,7 +116,10 @@ def group_program(
             parts += builder.here
     ordered: list[Step] = [sync("proxy_fence"), Barrier()]
     before = _needed(builder, parts)
-    if dice.below(3) == 0:
+    filled = dice.below(12)
+    if filled == 1:
+        before, ordered = filled_in_bulk(builder, before, builder.dice())
+    elif filled % 3 == 0:
         ordered = [sync("copy_commit"), sync("copy_wait"), *ordered]
         before = [
             replace(step, is_async=True) if isinstance(step, Copy) else step for step in before
@@ -151,7 +157,7 @@ def _bound(builder: GroupBuilder) -> int:
     if dice.below(4):
         return 0
     needed = sum(form.words("d") for form in builder.d.values()) + dice.one_of(_SPARE)
-    needed = max(needed, builder.fewest)
+    needed = max(needed + len(builder.mbarriers), builder.fewest)
     return min(MOST, -(-needed // _GRANULE) * _GRANULE)
 
 
@@ -366,12 +372,15 @@ def _restage(builder: GroupBuilder, dice: Dice) -> None:
     copies = [step for step in builder.before if isinstance(step, Copy)]
     if not copies:
         return
-    target, kind = dice.one_of(copies), dice.below(6)
+    target, kind = dice.one_of(copies), dice.below(7)
     source = dice.one_of([one for one in copies if one.size >= target.size])
     name = target.destination.buffer
     builder.here.append(Barrier())  # Behind what else reads it
     ends: list[Step] = [sync("proxy_fence"), Barrier()]
-    if kind < 2:
+    if kind == 6 or Has.BULK in builder.focus.features:
+        builder.here += in_bulk(builder, target, source.source)
+        ends = [ended(builder, target)]
+    elif kind < 2:
         builder.here.append(replace(target, source=source.source))
     elif kind < 4:
         builder.here += [replace(target, source=source.source, is_async=True), sync("copy_commit")]
@@ -588,4 +597,4 @@ _DONE: tuple[_Event, ...] = (
 )  # fmt: skip
 """What a program does in no particular order; all are equally likely."""
 _IN_SOME = (*_DONE[:-2], *(_waited,) * 3, *(_restage,) * 2)
-_ASKED_FOR: Mapping[Feature, _Event] = {Has.BY_TURN: _by_turn, Has.STAGES: _restage}
+_ASKED_FOR = {Has.BY_TURN: _by_turn, Has.STAGES: _restage, Has.BULK: _restage}

@@ -324,7 +324,9 @@ def of_one_warp(example: Example, *, target: str, traced: Trace | None = None) -
             elif not isinstance(step, AsyncProduct | WarpgroupSync):
                 blocks = {name: (*taken(block, warp),) for name, block in step.blocks.items()}
                 yield (
-                    replace(step, is_async=False) if copies_bytes(step) else step.changed(**blocks)
+                    replace(step, is_async=False, mbarrier=None)
+                    if copies_bytes(step)
+                    else step.changed(**blocks)
                 )
 
     alone = [step.warp for step in walk(program.steps) if isinstance(step, OneWarp)]

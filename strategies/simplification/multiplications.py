@@ -15,8 +15,8 @@ from oracle.errors import UsageError
 from oracle.isa.lookup import form_of
 from oracle.program.operands import Place, Span, text_of
 from oracle.program.program import walk
-from oracle.program.steps import accesses_registers, copies_bytes
-from oracle.program.warpgroup import AsyncProduct, SharedTile
+from oracle.program.steps import Barrier, accesses_registers, copies_bytes
+from oracle.program.warpgroup import AsyncProduct, SharedTile, WarpgroupSync
 from strategies.simplification.examples import Example, Site, Steps, edited, visit
 
 _LEAST = 8  # columns
@@ -95,6 +95,30 @@ def _plain_product(step: AsyncProduct, name: str, value: Any) -> AsyncProduct:
         return replace(step, **{f"{operand}_tile": value for operand in step.tiles})
     own = getattr(step, name)
     return replace(step, **{name: value}) if own != value and own not in (0, None) else step
+
+
+_ORDERED = WarpgroupSync(kind="proxy_fence"), Barrier()
+
+
+def plain_copies(example: Example) -> Iterator[Example]:
+    """Iterate over examples with plain copies in place of those in bulk, or without these.
+
+    First all of them, then those at one mbarrier; the waits for them go with them.
+    """
+    numbers = [*example.program.mbarriers]
+    sites = [
+        (site, step)
+        for site, step in visit(example.program.steps)
+        if copies_bytes(step) or isinstance(step, WarpgroupSync)
+    ]
+    for some in [numbers, *([one] for one in numbers)] if numbers else ():
+        own = [(site, step) for site, step in sites if step.mbarrier in some]
+        plain = {
+            site: (replace(step, mbarrier=None),) if copies_bytes(step) else _ORDERED
+            for site, step in own
+        }
+        for edits in (plain, dict.fromkeys(plain, ())):
+            yield example.edited(edits).tidied()
 
 
 _COPIED_AT_ONCE = 16  # bytes of a thread

@@ -19,19 +19,19 @@ from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import campaign_rounds, round_batches, selected_forms, undefined_of_round
 
-OF_PROGRAMS = 17
+OF_PROGRAMS = 18
 """GENERATOR_VERSION of programs with which their digests were recorded."""
 OF_INSTRUCTIONS = 10
 """The same of instructions."""
 ROUNDS = 3  # Of 12 programs
 
 DEFINED = {
-    "sm_75": "657f19272e8451f7",
-    "sm_80": "671074a266d426e3",
-    "sm_90": "94ef1bbde54182a1",
-    "sm_100a": "d738891bdb3b8ede",
+    "sm_75": "e2e83272da371c43",
+    "sm_80": "1710227e4692637c",
+    "sm_90": "722d3739df0a4055",
+    "sm_100a": "e4cabdd5eb1f7e17",
 }
-UNDEFINED = {"sm_75": "bc59db5fc4adc105", "sm_90": "a3c566c7c964c634"}
+UNDEFINED = {"sm_75": "794edbc87f3f9f06", "sm_90": "ded3b0a09895211b"}
 INSTRUCTIONS = {
     "sm_90": "9936c4bc443b16ac",
     "sm_90a": "4559edc1a05b7a48",

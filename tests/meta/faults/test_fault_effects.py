@@ -268,14 +268,17 @@ def group_program(form: Form) -> Program:
     count, tile = form.words("d"), SharedTile(place=Place(buffer="s"), leading=512, stride=1024)
     turned = replace(tile, swizzle=64, stride=512, place=Place(buffer="s", offset=8192))
     product = partial(AsyncProduct, form=form, **sparse)
+    rest = Place(buffer="g", offset=128)
     steps = [
         *(
             plain_load(registers=name, count=size, place=Place(buffer=f"g{name}"), lanes=THREADS)
             for name, size in (("c", count), ("d", count), ("x", 4), ("e", 1))
         ),
-        Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=SHARED),
+        Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=128, mbarrier=0),
+        Copy(source=rest, destination=replace(rest, buffer="s"), size=SHARED - 128),
         WarpgroupSync(kind="proxy_fence"),
         Barrier(),
+        WarpgroupSync(kind="bulk_wait", mbarrier=0),
         WarpgroupSync(kind="fence"),
         product(d="c", a_tile=tile, b_tile=tile, scale_d=0, scale_b=-1),
         WarpgroupSync(kind="commit_group"),

@@ -45,7 +45,12 @@ from strategies.programs.undefined import GROUP_DAMAGES, damaged
 from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
 from strategies.simplification.examples import Example
-from strategies.simplification.multiplications import fitted, narrower, plainer_products
+from strategies.simplification.multiplications import (
+    fitted,
+    narrower,
+    plain_copies,
+    plainer_products,
+)
 from strategies.simplification.steps import unbound, unnamed
 
 MODULE = Module.named("sm_90a", "8.4")
@@ -122,7 +127,7 @@ def test_an_accumulator_goes_at_once_with_all_steps_that_touch_it() -> None:
 @pytest.mark.parametrize("form", [*KINDS.values()][::9])
 def test_simpler_products_give_the_oracles_images(form: Form) -> None:
     strategy = st.tuples(programs(Focus(form=form), module=MODULE, forms=FORMS), recipes())
-    program, recipe = draw_one(strategy, 7)
+    program, recipe = draw_one(strategy, 13)
     (image,) = expand(recipe, program, 1)
     best, defined = Example(program=program, image=image), list[Example]()
     for reduction in (narrower, plainer_products, fitted):
@@ -140,6 +145,20 @@ def test_simpler_products_give_the_oracles_images(form: Form) -> None:
     assert any(one.form.shape.n == 8 for one in steps)
     assert len({tile.place for one in steps for tile in one.tiles.values()}) == 1
     assert best.program.image_bytes < program.image_bytes
+
+
+def test_copies_in_bulk_become_plain_or_go_with_their_waits() -> None:
+    focus = Focus(form=FORMS[0], features=frozenset({Has.BULK}))
+    program = draw_one(programs(focus, module=MODULE, forms=FORMS), 3)
+    assert program.mbarriers
+    image = np.random.default_rng(1).integers(0, 256, program.image_bytes, np.uint8)
+    plain, *_ = plain_copies(Example(program=program, image=image))
+    assert not plain.program.mbarriers
+    assert undefined(plain.program, target="sm_90a") == ()
+    assert requirements(plain.program) == requirements(program)
+    expected = execute(program, image[None], target="sm_90a").images
+    assert np.array_equal(execute(plain.program, image[None], target="sm_90a").images, expected)
+    assert not [*plain_copies(plain)]
 
 
 def with_words_of_loops(program: Program) -> NDArray[np.uint8]:
@@ -166,11 +185,11 @@ def test_no_part_for_all_four_warps_loads_fragments_of_wmma(
     assert len(rows) >= 5  # of the others none has more
 
 
-@pytest.mark.parametrize("key", [0, 10, 22, 49])
+@pytest.mark.parametrize("key", [0, 10, 30, 49])
 def test_with_less_order_a_program_is_as_it_was_or_refused_twice_at_the_same_step(key: int) -> None:
     """Two definitions of what is undefined, written apart: they differ nowhere."""
     program, refused = drawn(FORMS[key * 7919 % len(FORMS)], key), set()
-    assert {Has.UNSET, Has.BY_TURN} & features_of(program)
+    assert {Has.UNSET, Has.BY_TURN, Has.BULK} & features_of(program)
     images = with_words_of_loops(program)
     with SimulatedRunner("sm_90a") as runner:
         for name, damage in GROUP_DAMAGES.items():
