@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -73,8 +73,7 @@ from runners.emission.body import operand_registers
 from runners.front_ends.languages import Source, source_of
 from strategies.matrices import Result, elements_of, results
 
-_TOP = 11
-"""Lines of the first listing: with those around them, the first 15 lines of a page hold it."""
+_TOP = 11  # lines of the first listing: with those around them, a page's first 15 hold it
 _LONG = 60  # characters of an instruction from which on its values stand below it
 _MOST = 60  # lines of a whole listing; a loop of 15 turns in one of 15 has more
 _NOT_COME = "–"
@@ -248,7 +247,9 @@ class ValueWay:
         if self._room(places) <= _TOP:
             return self._listing(places)
         marked = [at for at in places if self.lines[at].marked]
-        kept = {*marked[:3], *marked[-1:], *places[-2 if marked else 3 - _TOP :]}
+        kept = {*marked[:1], *marked[-1:], *places[-2 if marked else 3 - _TOP :]}
+        for at in marked[1:3]:
+            kept |= {at} if self._room({*kept, at}) < _TOP else set()
         for at in sorted(kept, reverse=True):
             # The lines just before one that made what it reads.
             names = {*self.lines[at].reads}
@@ -266,9 +267,10 @@ class ValueWay:
             return None
         return self._listing(places if len(places) <= _MOST else [*places[:half], *places[-half:]])
 
-    def _room(self, places: Iterable[int]) -> int:
+    def _room(self, places: Collection[int]) -> int:
         lines = (self.lines[at] for at in places)
-        return sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
+        gaps = sum(at - 1 not in places for at in places if at)
+        return gaps + sum(1 + bool(line.note) + (len(line.text) > _LONG) for line in lines)
 
     def _listing(self, places: Sequence[int]) -> CodeListing:
         lines, before = list[CodeLine](), -1
