@@ -234,9 +234,9 @@ _WARPGROUPS = (
     _text("group-waits-less", r"^wgmma\.wait_group", groups.waits_less,
           "wgmma.wait_group leaves one more group pending", guilty=("wgmma",)),
     _text("group-bulk-shorter", r"^(?:cp\.async\.bulk|mbarrier\.arrive\.expect_tx)",
-          groups.bulk_shorter, "cp.async.bulk copies 16 bytes less", guilty=("wgmma", "ldmatrix")),
+          groups.bulk_shorter, "cp.async.bulk copies 16 bytes less", guilty=("wgmma",)),
     _text("group-bulk-wait-lost", r"^mbarrier\.try_wait", groups.bulk_wait_lost,
-          "mbarrier.try_wait waits for nothing", guilty=("wgmma", "ldmatrix")),
+          "mbarrier.try_wait waits for nothing", guilty=("wgmma",)),
     *(_text(f"group-descriptor-{name}-off", _GROUPS, groups.descriptor_changed("add.u64", 1 << bit),
             f"wgmma.mma_async finds B with a {said} that is one unit more")
       for name, bit, said in (("start", 0, "start address"), ("leading", 16, "leading offset"),
