@@ -128,7 +128,6 @@ def group_program(
         *before,
         *ordered,
         *parts,
-        sync("commit_group"),
         sync("wait_group"),
     ]
     for name, form in builder.d.items():

@@ -29,6 +29,7 @@ DEFINED = {
     "sm_75": "e2e83272da371c43",
     "sm_80": "1710227e4692637c",
     "sm_90": "722d3739df0a4055",
+    "sm_90a": "e889a17d496ee108",
     "sm_100a": "e4cabdd5eb1f7e17",
 }
 UNDEFINED = {"sm_75": "794edbc87f3f9f06", "sm_90": "ded3b0a09895211b"}
