@@ -42,7 +42,7 @@ nothing, or no experiment but waits tells more: of two programs whose A is overw
 both cured it (ptxas 13.0.88 and the driver's compiler on an H200, 2026-11-30)."""
 LIMITED = "under .maxnreg"
 """Where it is right without that: compilers put the D that is added partly in the registers of the
-one that is written (ptxas 12.4 to 13.5 at -O0). Of 14 findings of other causes none was
+one that is written (ptxas 12.4 to 13.5 at -O0). Of 12 findings with it of other causes none was
 (machine code followed with the image, 2026-11-30)."""
 UNREAD_D = "in flight with a d that nothing reads"
 """Where a wait behind each cures it, and if each adds its D and each D is stored: compilers gave
