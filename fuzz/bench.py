@@ -137,9 +137,10 @@ def _drawn(target: str, version: str) -> tuple[Form, ...]:
 def _unobservable(fault: Fault, *, target: str, version: str) -> str:
     if fault.rare:
         return "too rare for a campaign; screening (`warpfuzz screen SET`) looks for it"
-    drawn = any(fault.opcodes.search(form.opcode) for form in _drawn(target, version))
-    # Without a form, it touches what surrounds them: copies, branches, element-wise operations.
-    if drawn or not any(fault.opcodes.search(form.opcode) for form in _forms()):
+    found = [form for form in _forms() if fault.opcodes.search(form.opcode)]
+    # Without a form, it touches what is around those that it makes wrong: barriers, or copies.
+    found = found or [form for form in _forms() if form.opcode.startswith(fault.guilty)]
+    if not found or not set(found).isdisjoint(_drawn(target, version)):
         return ""
     return (
         f"{target} with PTX ISA {version} has none of the instructions that it changes, or how "

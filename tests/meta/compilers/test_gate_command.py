@@ -111,12 +111,12 @@ def test_a_bug_of_the_new_one_is_new_and_of_the_old_one_fixed(home: Path) -> Non
     assert summary["evidence"][0] == {
         "what": "shipped findings", "executed": 0, "compiled only": 2, "not tried": 0,
     }  # fmt: skip
-    assert summary["evidence"][1]["executed"] == 2
+    assert summary["evidence"][1]["executed"] == 3
     assert back.findings == []
     assert summary["standings"]["fixed"] >= 1
     assert sum(row["source"] == "compile time" for row in back.rows[:-1]) == 1
     assert summary["verdict"] == "ACCEPT"
-    assert "executed 2 new programs" in summary["reason"]
+    assert "executed 3 new programs" in summary["reason"]
 
 
 def test_what_one_of_both_was_not_asked_about_is_not_new() -> None:
