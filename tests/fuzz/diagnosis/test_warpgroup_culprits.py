@@ -55,6 +55,7 @@ from runners.protocol import (
     Ran,
     Trouble,
 )
+from strategies.matrices import Image
 from strategies.simplification.examples import Example, of_one_warp
 from strategies.simplification.multiplications import narrower
 
@@ -150,6 +151,12 @@ BESIDE, ASKING = (program(*MADE_OF, replace(product(), scale_d=one)) for one in 
 READS, READS_LAST = (program(one, FENCE, product(), COMMIT, WAIT, one) for one in (READ, READ_LAST))
 
 FORGOTTEN = program(READ, FENCE, replace(product(), scale_d=ASKED[1]), COMMIT, WAIT, READ)
+
+
+def emitted(wrong: Program) -> tuple[KernelModule, Image]:
+    """Return the module of a program, and an image of small numbers."""
+    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    return emit(wrong, module=Module.named("sm_90a", "8.0")), image
 
 
 def flat(steps: tuple[Step, ...]) -> list[Step]:
@@ -321,8 +328,7 @@ class Defective:
 def test_a_program_is_named_by_what_it_is_right_without(
     defect: Callable[[list[Step]], bool], wrong: Program, named: str
 ) -> None:
-    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    module, image = emitted(wrong)
     found = culprit_of(ExperimentDevice(Defective(defect), module, copies=2), wrong, image)
     assert found is not None
     assert key_of(found) == named
@@ -348,8 +354,7 @@ class Recording(Defective):
 
 
 def test_a_step_of_all_warps_is_tried_once_on_what_each_of_them_met() -> None:
-    module, runner = emit(TWINS, module=Module.named("sm_90a", "8.0")), Recording(overwrites_a)
-    image = np.random.default_rng(1).integers(0, 64, TWINS.image_bytes, np.uint8)
+    (module, image), runner = emitted(TWINS), Recording(overwrites_a)
     assert culprit_of(ExperimentDevice(runner, module), TWINS, image) is not None
     alone = [(one, images) for one, images in runner.ran if one.warps == 1]
     programs = [one for one, _ in alone]
@@ -380,8 +385,7 @@ def takes_a_and_d_for_unchanged(steps: list[Step]) -> bool:
 
 def test_of_two_defects_either_is_named_without_the_other() -> None:
     wrong = program(READ, FENCE, product("x"), COMMIT, WAIT, READ, SEEN, ADDED)
-    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    module, image = emitted(wrong)
     device = ExperimentDevice(Defective(takes_a_and_d_for_unchanged), module)
     found = wrong_multiplication(device, wrong, image)
     assert found is not None
@@ -418,8 +422,7 @@ def test_what_is_not_compiled_has_nothing_named_that_would_be_asked_behind_it(
     refused: Callable[[Program], bool], limit: int, named: str | None
 ) -> None:
     wrong = replace(FORGOTTEN, registers=limit)
-    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    module, image = emitted(wrong)
     device = ExperimentDevice(Refusing(takes_d_for_unchanged, refused), module)
     found = wrong_multiplication(device, wrong, image)
     assert (found and found.condition) == named
@@ -437,8 +440,7 @@ class Limited(Defective):
 
 def test_what_is_right_without_a_limit_of_registers_is_named_by_that() -> None:
     wrong = replace(CHANGED, registers=64)  # registers of its own for A cure it as well
-    module = emit(wrong, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, wrong.image_bytes, np.uint8)
+    module, image = emitted(wrong)
     device = ExperimentDevice(Limited(takes_a_for_unchanged), module)
     found = wrong_multiplication(device, wrong, image)
     assert found is not None
@@ -446,8 +448,7 @@ def test_what_is_right_without_a_limit_of_registers_is_named_by_that() -> None:
 
 
 def test_what_fails_is_named_by_what_it_runs_to_its_end_without() -> None:
-    module = emit(UNREAD, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, UNREAD.image_bytes, np.uint8)
+    module, image = emitted(UNREAD)
     runner = Failing(reuses_an_unread_d, Trouble.LAUNCH_FAILURE)
     found = culprit_of(ExperimentDevice(runner, module, copies=2), UNREAD, image)
     assert found is not None
@@ -494,8 +495,7 @@ ONE_WARP = Program(
 def test_what_hangs_is_named_by_what_it_ends_without(
     defect: Callable[[list[Step]], bool], hanging: Program, named: str | None, most: int
 ) -> None:
-    module = emit(hanging, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, hanging.image_bytes, np.uint8)
+    module, image = emitted(hanging)
     runner = Failing(defect, Trouble.HANG)
     found = what_hangs(ExperimentDevice(runner, module), hanging, image)
     assert (found and key_of(found)) == named
@@ -519,8 +519,7 @@ class Racing(Defective):
 
 def test_what_is_wrong_in_a_third_of_its_copies_is_made_as_small_as_what_always_is() -> None:
     begin = program(READ, TWINS.steps[8], COMMIT, WAIT, READ)
-    module = emit(begin, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, begin.image_bytes, np.uint8)
+    module, image = emitted(begin)
     left = []
     for runner, copies in ((Defective(overwrites_a), 1), (Racing(overwrites_a), 64)):
         subject = Subject(module=module, program=begin, image=image, copies=copies)
@@ -574,8 +573,7 @@ def test_of_what_is_right_nothing_is_said(wrong: Program) -> None:
 
 
 def test_wrong_code_is_not_named_after_a_product_where_builds_are_compared() -> None:
-    module = emit(ALONE, module=Module.named("sm_90a", "8.0"))
-    image = np.random.default_rng(1).integers(0, 64, ALONE.image_bytes, np.uint8)
+    module, image = emitted(ALONE)
     expected = execute(ALONE, image[None], target="sm_90a").images
     actual = expected.copy()
     actual[:, ALONE.offset("ow")] ^= 1
