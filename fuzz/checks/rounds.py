@@ -80,6 +80,8 @@ class Rounds(ABC):
             report.complete = self._carry_out()
         except DeviceLostError as error:
             report.lost = str(error)
+        except UndefinedProgramError as error:
+            raise RuntimeError(f"a program was drawn that has no expectation: {error}") from error
         finally:
             self._heartbeat.enter(Stage.WAIT)
         return report
@@ -125,7 +127,7 @@ class Rounds(ABC):
                     shares_registers=self._shares_registers,
                 ):
                     yield self._as_compiled(batch, part)
-        except (UsageError, UndefinedProgramError) as error:
+        except UsageError as error:
             # Strategies may not draw it: nobody asked for anything wrong. The worker dies, as of
             # any other fault of warpfuzz, and the campaign goes on without this round, and says so.
             raise RuntimeError(f"a program could not be drawn: {error}") from error

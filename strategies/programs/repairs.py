@@ -36,8 +36,8 @@ def sync(kind: str, pending: int = 0) -> WarpgroupSync:
     return WarpgroupSync(kind=kind, pending=pending)
 
 
-def begins(name: str, items: Iterable[Draft], turns: int = 1) -> bool | None:
-    """Tell whether no D is added by the first that touches it, in the first turn; None: nothing."""
+def begins(name: str, items: Iterable[Draft], turn: int = 0, turns: int = 1) -> bool | None:
+    """Tell whether no D is added by the first that touches it, in a turn; None: nothing does."""
     for item in items:
         if not isinstance(item, BlockDraft):
             if all(one.bank != name for use in item.uses for one in use.registers):
@@ -45,16 +45,19 @@ def begins(name: str, items: Iterable[Draft], turns: int = 1) -> bool | None:
             if not isinstance(item, AsyncProduct) or item.d != name:
                 return False
             scale = item.scale_d
-            return (scale.of(0, turns) if isinstance(scale, Turn) else scale) == 0
-        value, own = item.step.uniform, turns
+            return (scale.of(turn, turns) if isinstance(scale, Turn) else scale) == 0
+        value, taken = item.step.uniform, [(turn, turns)]
         if isinstance(item.step, Loop):
             own = most_of(item.step.count)
+            taken = [(one, own) for one in range(own)]
         elif isinstance(value, Turn):
-            value = value.of(0, turns)
+            value = value.of(turn, turns)
         blocks = [*item.blocks.values()]
         if isinstance(item.step, Branch) and isinstance(value, int):
             blocks = [blocks[value == 0]]
-        found = {begins(name, block, own) for block in blocks}
+        # A branch may leave it alone in the first turns.
+        said = [[begins(name, block, *one) for one in taken] for block in blocks]
+        found = {next((one for one in each if one is not None), None) for each in said}
         if isinstance(value, Word) and isinstance(item.step, Loop):
             found.add(None)
         if found != {None}:

@@ -19,7 +19,7 @@ from oracle.isa.forms import LANES, ROW_BYTES, WARPGROUP, Form
 from oracle.isa.targets import Module
 from oracle.program.operands import Buffer, Count, Place, Turn, Uniform, Word, most_of
 from oracle.program.operations import set_registers
-from oracle.program.program import MOST, Program, requirements
+from oracle.program.program import MAX_WORK, MOST, Program, requirements, work
 from oracle.program.steps import (
     Barrier,
     Copy,
@@ -323,8 +323,7 @@ def _seen(builder: GroupBuilder, dice: Dice, expression: Expression | None = Non
 
 def _changed(builder: GroupBuilder, dice: Dice) -> None:
     """Append a change of a value, of which others are made."""
-    name = dice.one_of(builder.values)
-    constant = dice.one_of(CONSTANTS)
+    name, constant = dice.one_of(builder.values), dice.one_of(CONSTANTS)
     builder.here.append(made_of((name, "xor.b32", constant), name))
 
 
@@ -462,6 +461,8 @@ def _part(builder: GroupBuilder, dice: Dice) -> None:
         builder.data, known, known, focus, builder.module, prefix=prefix, threads=threads
     )  # fmt: skip
     program = builder.alone(drawn)
+    if builder.turns * work(program.steps) > MAX_WORK // 3:  # two of them leave a third
+        return
     if any(form.is_product and form.a_type.name == "f64" for form in requirements(program)):
         builder.fewest = _OF_F64
     builder.buffers += program.buffers

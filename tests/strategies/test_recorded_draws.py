@@ -19,20 +19,20 @@ from strategies.contents import expand
 from strategies.draws import Selection
 from strategies.rounds import campaign_rounds, round_batches, selected_forms, undefined_of_round
 
-OF_PROGRAMS = 18
+OF_PROGRAMS = 19
 """GENERATOR_VERSION of programs with which their digests were recorded."""
 OF_INSTRUCTIONS = 10
 """The same of instructions."""
 ROUNDS = 3  # Of 12 programs
 
 DEFINED = {
-    "sm_75": "e2e83272da371c43",
-    "sm_80": "1710227e4692637c",
-    "sm_90": "722d3739df0a4055",
-    "sm_90a": "e889a17d496ee108",
-    "sm_100a": "e4cabdd5eb1f7e17",
+    "sm_75": "b2f49c4c1b8eded1",
+    "sm_80": "aed9b3d4b48f54f0",
+    "sm_90": "2b25260cdd85a266",
+    "sm_90a": "9d433bcd5d715603",
+    "sm_100a": "f6a95bb1025b46b3",
 }
-UNDEFINED = {"sm_75": "794edbc87f3f9f06", "sm_90": "ded3b0a09895211b"}
+UNDEFINED = {"sm_75": "f97fccb663d1a9a5", "sm_90": "d7117d9fa990a519"}
 INSTRUCTIONS = {
     "sm_90": "9936c4bc443b16ac",
     "sm_90a": "4559edc1a05b7a48",

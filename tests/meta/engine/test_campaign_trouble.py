@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,13 +221,39 @@ def draw_no_third_program_of_round_1() -> None:
     rounds.draw_one = draw
 
 
-def test_a_program_that_cannot_be_drawn_costs_its_round_alone(tmp_path: Path) -> None:
-    """One of 5,000 programs could not be, and ended a campaign after 104 s (2026-11-27)."""
-    ended = campaign(tmp_path, 128, prepare=draw_no_third_program_of_round_1)
+def draw_the_third_program_of_round_1_backwards() -> None:
+    """Have strategies draw a program that reads what nothing has written."""
+    leave_as_found()
+    third, draw_one = derived_seed(round_key(3, 1), 2), rounds.draw_one
+
+    def draw(strategy: Any, key: int) -> Any:
+        drawn = draw_one(strategy, key)
+        if key == third:
+            program, recipe = drawn
+            return replace(program, steps=program.steps[::-1]), recipe
+        return drawn
+
+    rounds.draw_one = draw
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    {
+        draw_no_third_program_of_round_1:
+            "a program could not be drawn: a buffer of 0 bytes; give it one at least",
+        draw_the_third_program_of_round_1_backwards:
+            "a program was drawn that has no expectation: the ISA leaves this program undefined",
+    }.items(),
+)  # fmt: skip
+def test_a_program_that_cannot_be_drawn_or_judged_costs_its_round_alone(
+    tmp_path: Path, prepare: Callable[[], None], words: str
+) -> None:
+    """One of 5,000 programs ended a campaign after 104 s (2026-11-27), another (2026-11-30) did."""
+    ended = campaign(tmp_path, 128, prepare=prepare)
     assert ended.code == 3
     said = " ".join(ended.err.split())
     assert "1 of 2 rounds could not be run, such as round 1: the worker " in said
-    assert "a program could not be drawn: a buffer of 0 bytes; give it one at least" in said
+    assert words in said
     assert state(tmp_path)["cases"] == 128
 
 

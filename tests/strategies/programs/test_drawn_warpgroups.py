@@ -24,9 +24,9 @@ from oracle.isa.lookup import warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.operands import Word
+from oracle.program.operands import Turn, Word
 from oracle.program.program import FEWEST, Program, requirements, walk
-from oracle.program.steps import PlainAccess
+from oracle.program.steps import Loop, PlainAccess
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.compilers import find_assembler
 from runners.cuda.compilation import PtxasCompiler
@@ -41,6 +41,7 @@ from strategies.features import Focus, Has, features_of
 from strategies.programs import programs, undefined_programs
 from strategies.programs.builder import Builder, Dice, everything
 from strategies.programs.drawing import _program
+from strategies.programs.repairs import BlockDraft, begins, branch
 from strategies.programs.undefined import GROUP_DAMAGES, damaged
 from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
@@ -110,6 +111,19 @@ def test_drawn_programs_are_defined_and_stored_as_they_are() -> None:
                 deepest = max(deepest, step.pending)
     assert len(kinds) == 4 + 8
     assert deepest >= 3
+
+
+@pytest.mark.parametrize(("asks", "number"), [("ne", 0), ("lt", 1), ("and", 1)])
+def test_a_d_begins_where_no_turn_of_a_loop_reads_it_before(asks: str, number: int) -> None:
+    """One in 12,000 programs read in the second turn what only a step behind the loop wrote."""
+    steps = plain_multiplication(FORMS[0]).steps
+    store = steps[-1]
+    (product,) = (replace(one, scale_d=0) for one in steps if isinstance(one, AsyncProduct))
+    for first, said in ((store, False), (product, True)):
+        some = branch(Turn(asks=asks, number=number), [first], [])
+        loop = BlockDraft(Loop(count=2, body=()), {"body": [some]})
+        assert begins("c", [loop, product, store]) is said
+        assert begins("c", [loop]) is said
 
 
 def test_an_accumulator_goes_at_once_with_all_steps_that_touch_it() -> None:
