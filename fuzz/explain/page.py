@@ -73,7 +73,7 @@ def page_of(
     """
     finding, gives, sent = entry.finding, "", here is not None
     kernel = entry.read(KERNEL).decode(errors="replace") if KERNEL in finding.files else ""
-    lines = len(kernel.splitlines())
+    lines, (row, builds) = len(kernel.splitlines()), _known_row(finding)
     if is_value_finding(entry):
         facts = ValueFacts.of(entry)
         way = ValueWay.of(facts)
@@ -87,11 +87,14 @@ def page_of(
             commands.append((f"a kernel of {lines} lines", str(entry.path / KERNEL)))
         elif MODULE in finding.files:
             commands.append(("its PTX", str(entry.path / MODULE)))
+        if row and row.finding and row.finding != finding.id:
+            small = "warpfuzz", "corpus", "show", row.finding, "--corpus", "record"
+            commands.append(("a small case of it", typed(small)))
         here = [FactTable(commands, commands=True)]
     return Document(
         sentence=sentence(finding, who=who_has([finding]), gives=gives),
         blocks=[
-            *_known_as(finding),
+            *([f"Known as {row.id}{builds}: {row.cause}"] if row else []),
             *blocks,
             Heading("Compilers"),
             FactTable(list(_compilers(entry, asked, sent=sent))),
@@ -105,14 +108,13 @@ def page_of(
     )
 
 
-def _known_as(finding: Finding) -> Iterator[Block]:
-    """Say what makes it, where a row of those that ship has its name."""
+def _known_row(finding: Finding) -> tuple[KnownRow | None, str]:
+    """Return the row of what ships that is like a finding, and what it does not say of it."""
     known = load_known()
     row = known.match(finding)
     like = row or known.like(finding)
-    if isinstance(like, KnownRow):
-        builds = "" if row else ", which is not known of these builds"
-        yield f"Known as {like.id}{builds}: {like.cause}"
+    builds = "" if row else ", which is not known of these builds"
+    return (like, builds) if isinstance(like, KnownRow) else (None, "")
 
 
 # A program on an image

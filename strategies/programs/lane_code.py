@@ -363,11 +363,8 @@ class Lanes:
         body = self._block(known, depth=depth + 1, turns=turns * most, loop=True)
         self._fixed.pop()
         skipped = dice.below(len(body)) if enters else 0
-        first = body[skipped]
         # Who enters late has not written what is written for the first time before.
-        if _needs(body[:skipped], known, body[skipped:]) or (
-            isinstance(first, Assign) and row_of(first).carry_in
-        ):
+        if _needs(body[:skipped], known, body[skipped:]):
             enters = False
         return Repeat(
             count=count, mask=mask, counter=counter, down=down, late=late, body=body,
@@ -595,5 +592,7 @@ def _needed_classes(row: ScalarInstruction) -> frozenset[str]:
 
 
 def _needs(first: Sequence[Statement], known: Sequence[str], rest: Sequence[Statement]) -> bool:
+    rows = (row_of(one) for one in rest if isinstance(one, Assign))
+    carried = next((row.carry_in for row in rows if row.carry_in or row.carry_out), False)
     written = set[str]().union(*map(written_by, every(first))).difference(known)
-    return any(not written.isdisjoint(read_by(one)) for one in every(rest))
+    return carried or any(not written.isdisjoint(read_by(one)) for one in every(rest))

@@ -105,13 +105,15 @@ def _repair(items: list[Draft], flight: InFlight) -> tuple[bool, InFlight]:
                 wrong = next(begun, None)
                 if wrong is None:
                     break
-                fix = sync("fence")
+                fixes: list[Draft] = [fix := sync("fence")]
                 if wrong.cause is Breach.IN_FLIGHT:
                     age = _age(flight.ages, registers)
-                    fix = sync("commit_group") if age < 0 else sync("wait_group", age)
+                    fixes = [fix := sync("commit_group") if age < 0 else sync("wait_group", age)]
+                    if age >= 0 and any(written(item)):  # other warps may still multiply it
+                        fixes.append(Barrier())
                 flight.synchronise(fix)
-                items.insert(index, fix)
-                changed, index = True, index + 1
+                items[index:index] = fixes
+                changed, index = True, index + len(fixes)
         index += 1
     return changed, flight
 

@@ -182,6 +182,10 @@ def test_a_page_says_what_is_known_of_its_finding_and_of_which_builds() -> None:
     entry = next(map(read_entry, (path for path in RECORD if path.name == "b884f655abb52017")))
     said = "Known as addend-of-bytes-in-another-order{}: On sm_90, ptxas makes conversions"
     assert said.format("") in markdown_of(page_of(entry))
+    small = f"warpfuzz corpus show {entry.id} --corpus record"
+    assert small not in markdown_of(page_of(entry))
+    other = replace(entry, finding=msgspec.structs.replace(entry.finding, id="0" * 16))
+    assert small in markdown_of(page_of(other))
     newer = RunnerVerdict(runner="ptxas", version="V14.0.1", options="-O3", outcome="violation")
     strange = replace(
         entry, finding=msgspec.structs.replace(entry.finding, runners=(newer,), bisected=())

@@ -84,3 +84,14 @@ def test_halves_are_compared_and_widened_as_what_they_are() -> None:
     behind = [two.opcode for one, two in pairs if one.opcode.endswith(".s16")]
     assert sum(bool(re.fullmatch(r"setp?\..*\.s16", opcode)) for opcode in behind) > PROGRAMS / 10
     assert sum(bool(re.fullmatch(r"cvt\..*\.s16", opcode)) for opcode in behind) > PROGRAMS / 30
+
+
+def test_no_lane_enters_a_loop_between_a_carry_and_what_reads_it() -> None:
+    first, then = (
+        Assign(opcode=opcode, destinations=(name,), sources=("r0", "r0", "r0"))
+        for name, opcode in (("r1", "mad.lo.cc.u32"), ("r2", "madc.lo.cc.u32"))
+    )
+    between = Assign(opcode="mov.b32", destinations=("r3",), sources=("r0",))
+    assert lane_code._needs([first], ["r0"], [between, then])
+    assert lane_code._needs([first, between], ["r0"], [then])
+    assert not lane_code._needs([between], ["r0"], [first, then])
