@@ -357,11 +357,21 @@ def _banks(trials: _Trials, field: str) -> set[str]:
 
 
 def _which(trials: _Trials, which: Edits, ends: bool) -> str:
-    """Say which multiplication has to be in flight; "" if it takes several."""
-    products = trials.products
-    alone = [trials.without({site: which[site]}) for site in which]
-    for site, came in zip(which, trials.came(*alone), strict=True):
-        if came is not None and came.cured(ends):
-            number = [*products].index(site) + 1
-            return f"{products[site].form.opcode}, multiplication {number} of {len(products)}"
-    return ""
+    """Say which multiplication has to be in flight; "" if it takes several.
+
+    In a loop a wait behind one of the next turn cures it, too: so does one in front of that.
+    """
+    products, numbers = trials.products, [*trials.products]
+
+    def cures(edits: Edits) -> list[Site]:
+        alone = [trials.without({site: edits[site]}) for site in edits]
+        came = zip(edits, trials.came(*alone), strict=True)
+        return [site for site, one in came if one is not None and one.cured(ends)]
+
+    behind = cures(which)
+    in_front = cures({site: (*ENDED, products[site]) for site in behind})
+    site = next((one for one in behind if one not in in_front), next(iter(behind), None))
+    if site is None:
+        return ""
+    number = f"multiplication {numbers.index(site) + 1} of {len(numbers)}"
+    return f"{products[site].form.opcode}, {number}"
