@@ -337,7 +337,7 @@ class Programs:
             round=round_of,
             # A wrong result that one warp alone shows, or some warpgroups.
             shrinks=lambda case: (
-                KINDS[case.kind].shrinks and int(case.details.get("copies", 1)) < COPIES
+                KINDS[case.kind].shrinks and int(case.details.get("copies", 1)) != COPIES
             ),
             trouble=trouble,
             summary={

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from value_runs import campaign, entries, found, replayed, run
@@ -178,6 +179,17 @@ def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
         assert 1 / 150 < entry.finding.details["rate"] < 1 / 5
         assert entry.finding.details["copies"] == COPIES
     assert set(replayed(tmp_path, faults=(), ptx_pass="none").values()) == {"gone"}
+
+
+@pytest.mark.parametrize(("copies", "said"), [(1, True), (64, True), (512, True), (COPIES, False)])
+def test_what_it_takes_many_warpgroups_to_show_is_made_smaller(
+    tmp_path: Path, copies: int, said: bool
+) -> None:
+    case = found(0).case
+    assert case is not None
+    case = msgspec.structs.replace(case, details={"copies": copies})
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        assert campaign(ready, tmp_path, cases=8).plan.shrinks(case) is said
 
 
 def test_a_ptx_pass_that_breaks_programs_is_found(tmp_path: Path) -> None:
