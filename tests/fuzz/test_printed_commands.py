@@ -69,6 +69,7 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("module.version", "version"), ("8.0",)),
     **dict.fromkeys(("candidate.name", "self.name"), ("13.5",)),
     **dict.fromkeys(("entry.id", "finding.id"), (PLACES["ID"],)),
+    "row.finding": ("b884f655abb52017",),
     **dict.fromkeys(("release", "release_of(version)", "missing"), ("13.5",)),
     "releases": ("12.4 13.5", "llvm:15 llvm:20"),
     "focus.form.opcode": (FORMS[0].opcode,),

@@ -76,7 +76,7 @@ class Unsteady(SimulatedRunner):
         return ran
 
 
-@pytest.mark.parametrize(("wrong", "kinds"), [((2,), {Kind.FLAKY}), (range(1000), set())])
+@pytest.mark.parametrize(("wrong", "kinds"), [((1,), {Kind.FLAKY}), (range(1000), set())])
 def test_what_comes_out_otherwise_in_the_same_launch_is_flaky(wrong: Any, kinds: set[Kind]) -> None:
     with Unsteady() as runner:
         runner.wrong = wrong
