@@ -57,6 +57,7 @@ _BRANCH = (
     f"bra ({ISA}, 9.7.12.3), of which branches and loops are made: “Branch to a target and "
     "continue execution there.” Lanes whose guard predicate is false go on behind it."
 )
+_SPANS = 8  # of lanes that are listed; 32 of them break the lines of a table
 _SMALL_KERNEL = 40  # lines up to which a page shows the kernel
 
 
@@ -365,8 +366,11 @@ def _differences(facts: ValueFacts, type_: str) -> Iterator[Block]:
         if fmt is None and is_own:
             fmt = FORMATS.get(type_)
         if len(same) > 1:
-            lanes = spans(sorted(other.row for other in same))
-            where = f"{one.where.partition('[')[0]}[lanes {lanes}; {one.column}]"
+            numbers = sorted(other.row for other in same)
+            lanes = f"lanes {spans(numbers)}"
+            if lanes.count(",") >= _SPANS:
+                lanes = f"{len(numbers)} lanes from {numbers[0]} to {numbers[-1]}"
+            where = f"{one.where.partition('[')[0]}[{lanes}; {one.column}]"
         notation = fmt.name if fmt else type_ if is_own else ""
         values = (shown(bits, one.bits, notation) for bits in (one.expected, one.actual))
         rows.append((where, *values))

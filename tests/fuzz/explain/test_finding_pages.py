@@ -197,6 +197,12 @@ def test_a_page_says_what_is_known_of_its_finding_and_of_which_builds() -> None:
     assert "Known as" not in markdown_of(page_of(new))
 
 
+def test_lanes_apart_are_counted_where_they_are_many() -> None:
+    (path,) = (path for path in RECORD if path.name == "9cfe20d8a5894fe9")
+    (row,) = (line for line in printed(page_of(read_entry(path)), 80) if "lanes from" in line)
+    assert row.split("]")[0] == "r1[31 lanes from 1 to 125; 0"
+
+
 def test_every_page_of_the_record_fits_and_breaks_no_word() -> None:
     for path in RECORD[::9]:
         document = page_of(read_entry(path))
