@@ -424,12 +424,14 @@ def selected_forms(
     if unjudged_forms(selection, target=target, version=version):
         raise UsageError(
             f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
-            "selects; measure them with `warpfuzz measure`, or choose other forms or another "
-            "model"
+            "selects; measure them with `warpfuzz measure`, or choose other forms or another model"
         )
+    near = GROUP_TARGETS.get(target, target)
+    there = any(has_form(one, near, version) > has_form(one, target, version) for one in selected)
     raise UsageError(
         f"no matrix instruction of {target} and PTX ISA {version} that is drawn matches "
-        f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
+        f"{selection.pattern!r}{f', but of {near}: add --target {near}' * there}; "
+        f"`warpfuzz isa --target {target} --ptx-version {version}` "
         "lists what there is"
     )
 

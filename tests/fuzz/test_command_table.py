@@ -20,6 +20,7 @@ REFUSED = {
     "run --runner sim --target sm_100 --ptx-version 8.0": "does not know sm_100",
     "run --runner sim --only wmma.nothing*": "no matrix instruction of sm_90",
     "run --runner sim --only mma.sp* --target sm_75": "no matrix instruction of sm_75",
+    "run --runner sim --only wgmma* --target sm_90": "but of sm_90a: add --target sm_90a",
     "conform sim --only wgmma*": "no form of sm_90 in PTX ISA 8.7, but of sm_90a: add --target",
     "run --runner sim --ptx-pass ''": "'--ptx-pass': it is empty",
     "run --runner sim --ptx-pass ' '": "PTX pass is empty",
