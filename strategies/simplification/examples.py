@@ -43,6 +43,7 @@ from oracle.program.operands import COUNTS, Buffer, Place
 from oracle.program.program import Program, position, walk
 from oracle.program.steps import (
     Barrier,
+    Loop,
     OneWarp,
     Step,
     accesses_registers,
@@ -305,16 +306,19 @@ def of_one_warp(example: Example, *, target: str, traced: Trace | None = None) -
         if isinstance(event.step, AsyncProduct) and event.result is not None:
             made.setdefault(id(event.step), event.result)
     own: dict[int, Buffer] = {}
-    for step in walk(program.steps):
-        if id(step) in made:
-            size = made[id(step)].nbytes // program.warps
-            own[id(step)] = new_buffer((*program.buffers, *own.values()), "gd", size)
 
     def taken(steps: Steps, warp: int) -> Iterator[Step]:
         for step in steps:
             if isinstance(step, OneWarp):
                 yield from step.body if step.warp == warp else ()
-            elif id(step) in own:
+            elif isinstance(step, Loop) and any(
+                one.by_turn for one in step.body if not isinstance(one, AsyncProduct)
+            ):
+                yield from taken(step.unrolled, warp)  # one warp asks of no turn
+            elif id(step) in made:
+                if id(step) not in own:
+                    size = made[id(step)].nbytes // program.warps
+                    own[id(step)] = new_buffer((*program.buffers, *own.values()), "gd", size)
                 (result,) = (use for use in step.uses if use.written)
                 yield plain_access(result, Place(buffer=own[id(step)].name))
             elif accesses_registers(step) and step.lanes > LANES:

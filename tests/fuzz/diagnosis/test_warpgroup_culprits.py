@@ -33,6 +33,7 @@ from oracle.program.operations import set_registers
 from oracle.program.program import Program, walk
 from oracle.program.steps import (
     Barrier,
+    Branch,
     Copy,
     Loop,
     OneWarp,
@@ -129,14 +130,12 @@ QUEUED = program(
     Loop(count=2, body=(FENCE, product("x"), product(), COMMIT, WAIT, SEEN, ADDED,
                         code("x", "x", "xor.b32", 1))),
 )  # fmt: skip
-ALONE = program(
-    FENCE, product(),
-    OneWarp(warp=2, body=(
-        plain_load(registers="u", count=4, place=Place(buffer="g")),
-        code("v", "u", "xor.b32", 1), code("w", "v", "xor.b32", 1),
-        plain_store(registers="w", count=4, place=Place(buffer="ow")),
-    )),
-)  # fmt: skip
+SECOND = OneWarp(warp=2, body=(
+    plain_load(registers="u", count=4, place=Place(buffer="g")),
+    code("v", "u", "xor.b32", 1), code("w", "v", "xor.b32", 1),
+    plain_store(registers="w", count=4, place=Place(buffer="ow")),
+))  # fmt: skip
+ALONE = program(FENCE, product(), SECOND)
 TWICE = product_of(form_of("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")).changed(
     d="t", a="x.0 x.1", b="d.0", c="d"
 )
@@ -144,7 +143,10 @@ READS_TWICE = program(TWICE, FENCE, product(), COMMIT, WAIT, TWICE)
 UNREAD = program(FENCE, product(), COMMIT, replace(product(), scale_d=0))
 GIVEN = program(FENCE, product(), COMMIT, WAIT, code("d", "x", "xor.b32", 257))
 REPEATED = program(FENCE, product(), product(), COMMIT)
+BEGUN = program(FENCE, replace(product(d="n"), scale_d=0), product("a", "n"), FENCE)
 ASKED = Turn(asks="ne", number=0), Word(place=Place(buffer="g"), mask=1)
+LATER = Loop(count=2, body=(Branch(condition=ASKED[0], then=(SECOND,)),))
+ALONE_LATER = program(FENCE, product(), LATER)
 TURNING, READING = (
     program(Loop(count=2, body=(FENCE, replace(product(), scale_d=asked), COMMIT)))
     for asked in ASKED
@@ -313,6 +315,7 @@ class Defective:
 
 @pytest.mark.parametrize(("defect", "wrong", "named"), [
     (overwrites_a, TWINS, "wgmma.mma_async/in flight with a in registers"),
+    (overwrites_a, BEGUN, "wgmma.mma_async/in flight with a in registers"),
     (overwrites_a_at_once, TWINS, "wgmma.mma_async/in flight with a in registers"),
     (overwrites_a_of_the_turn_before, LAPPED, "wgmma.mma_async/in flight with a in registers"),
     (reuses_an_unread_d, UNREAD, "wgmma.mma_async/in flight with a d that nothing reads"),
@@ -564,7 +567,7 @@ def test_code_that_reads_the_end_of_a_wide_d_reads_of_a_narrow_one() -> None:
     assert "w.0 w.1 w.2 w.1" in {use.name for one in first.program.steps for use in one.reads}
 
 
-@pytest.mark.parametrize("program", [ALONE, READS])
+@pytest.mark.parametrize("program", [ALONE, ALONE_LATER, READS])
 def test_what_one_warp_does_by_itself_is_what_it_does_among_four(program: Program) -> None:
     image = np.random.default_rng(1).integers(0, 64, program.image_bytes, np.uint8)
     (whole,) = execute(program, image[None], target="sm_90a").images
@@ -575,7 +578,7 @@ def test_what_one_warp_does_by_itself_is_what_it_does_among_four(program: Progra
             here, there = (own.offset(span.buffer) + span.offsets for own in (one.program, program))
             assert np.array_equal(came[here], whole[there])
             seen += 1
-    assert seen == (9 if program is ALONE else 8)
+    assert seen == {ALONE: 9, ALONE_LATER: 10, READS: 8}[program]
 
 
 @pytest.mark.parametrize("wrong", [TWINS, READS])
