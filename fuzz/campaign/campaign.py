@@ -41,7 +41,6 @@ _STATISTICS_SECONDS = 10.0  # between two lines of statistics: 60,000 lines a we
 _INTERRUPTED_SECONDS = 10.0  # for rounds to come to an end: a batch on a GPU may take 10 s
 _STOP_SECONDS = 3.0  # the same after Ctrl-C or SIGTERM
 _STOP_REPLAYS = 20.0  # for replays then: schedulers kill 30 s after SIGTERM (Kubernetes, Slurm)
-_REPLAYS = 8.0  # the same, for replays: they took up to 20 s more (H200, 2026-11-29)
 _RECENT_SECONDS = 10.0  # what a rate is an average over: a round on a GPU takes some seconds
 _CROWD = 16
 """Suspects that look new, from which on workers replay them before they begin rounds: examiners
@@ -197,7 +196,7 @@ class Campaign:
                 self.pool.give(job)
                 # A resumption whose time was over before examines all that waits.
                 if self.budget.seconds is not None:
-                    last = self._started + self.budget.seconds + _REPLAYS
+                    last = self._started + self.budget.seconds + GRACE
             self._give_examinations(self._seconds_left)
             if (place := self._rounds.following) is not None:
                 self._drawn(place)  # for whoever is the next to come to an end

@@ -110,7 +110,7 @@ def page_of(
 
 
 def _known_row(finding: Finding) -> tuple[KnownRow | None, str]:
-    """Return the row of what ships that is like a finding, and what it does not say of it."""
+    """Return the row that ships of a finding's cause, and words where its builds are not known."""
     known = load_known()
     row = known.match(finding)
     like = row or known.like(finding)

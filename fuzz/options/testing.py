@@ -50,7 +50,7 @@ class Run(Options, words="run", runs="run:run_campaign"):
     time: str | None = shared(
         "time",
         "Stop after this time: 90 (seconds), 10m, 2h, 1w. Rounds that run come to an end, and "
-        "findings are replayed for 8 s more.  [default: 60 if no --cases]",
+        "findings are replayed and made smaller for up to 20 s more.  [default: 60 if no --cases]",
     )
     cases: int | None = option("Stop after this many cases (ptxas: instructions).", type=COUNT)
     findings: int | None = option("Stop after this many new defects (families).", type=COUNT)
