@@ -246,10 +246,7 @@ _WAITING_ALIKE = 32
 """Findings alike that wait at most: most are of one cause, 40 KiB each on the disk."""
 _EXAMINATIONS = 2  # workers that may die over a finding before it is left as it is
 _READABLE = 60  # lines of a kernel that a person reads, and sends to a vendor
-GRACE = 20.0
-"""After the time of a campaign with `--time` is over, for replaying findings and making them
-smaller, on all workers: of 38 of 120 s 12 were left, one with a kernel of 148 lines that came to 50
-when it had the time (H200, 2026-11-30)."""
+GRACE = 20.0  # behind `--time`, for replaying findings and making them smaller, on all workers
 
 
 class Triage:

@@ -124,11 +124,10 @@ def test_where_many_suspects_wait_all_who_are_idle_replay_them(
 def test_when_its_time_is_over_a_campaign_goes_on_for_as_long_as_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fuzz.campaign.campaign._REPLAYS", 0.0)
-    monkeypatch.setattr("fuzz.campaign.campaign.GRACE", 600.0)
     given, left = [], []
     with opened(RunnerChoice(name="sim", faults=("s4-as-u4",))) as ready:
         for resumed in (False, True):
+            monkeypatch.setattr("fuzz.campaign.campaign.GRACE", 600.0 * resumed)
             late = campaign(
                 ready, tmp_path, cases=10**6, only="wmma*s4*", images=16, resumed=resumed
             )
