@@ -120,6 +120,8 @@ def _known_row(finding: Finding) -> tuple[KnownRow | None, str]:
 
 # A program on an image
 
+_REGISTERS = re.compile(r"\{(%\w+), (?:%\w+, ){4,}(%\w+)\}")  # of a D of wgmma up to 128
+
 
 def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
     one = facts.shown
@@ -127,7 +129,7 @@ def _of_values(facts: ValueFacts, way: ValueWay | None) -> Iterator[Block]:
         if meaning := KINDS[facts.finding.kind].of_programs:
             yield meaning[:1].upper() + meaning[1:]
         if facts.finding.runners and (message := facts.finding.runners[-1].message):
-            yield CodeBlock(message)
+            yield CodeBlock(_REGISTERS.sub(r"{\1, …, \2}", message))
         return
     yield _summary(facts, way, one)
     if way is not None:

@@ -203,6 +203,20 @@ def test_lanes_apart_are_counted_where_they_are_many() -> None:
     assert row.split("]")[0] == "r1[31 lanes from 1 to 125; 0"
 
 
+def test_a_failed_line_with_dozens_of_registers_is_short() -> None:
+    (path,) = (path for path in RECORD if path.name == "9cfe20d8a5894fe9")
+    entry = read_entry(path)
+    registers = ", ".join(f"%d_{number}" for number in range(76))
+    said = f"line 9: trap\nwgmma {{{registers}}}, {{%a_0, %a_1, %a_2, %a_3}}, %b, 1;"
+    ran = RunnerVerdict(runner="sim", version="1", outcome="launch failure", message=said)
+    files = {name: record for name, record in entry.finding.files.items() if name != ACTUAL}
+    finding = msgspec.structs.replace(
+        entry.finding, kind=Kind.LAUNCH_FAILURE, runners=(ran,), files=files
+    )
+    lines = printed(page_of(replace(entry, finding=finding)), 80)
+    assert "    wgmma {%d_0, …, %d_75}, {%a_0, %a_1, %a_2, %a_3}, %b, 1;" in lines
+
+
 def test_every_page_of_the_record_fits_and_breaks_no_word() -> None:
     for path in RECORD[::9]:
         document = page_of(read_entry(path))
