@@ -24,9 +24,9 @@ from oracle.isa.lookup import warpgroup_forms
 from oracle.isa.targets import Module
 from oracle.program.breaches import Breach
 from oracle.program.definedness import undefined
-from oracle.program.operands import Turn, Word
+from oracle.program.operands import Place, Turn, Word
 from oracle.program.program import FEWEST, Program, requirements, walk
-from oracle.program.steps import Loop, PlainAccess
+from oracle.program.steps import Barrier, Loop, PlainAccess, plain_store
 from oracle.program.warpgroup import THREADS, AsyncProduct, WarpgroupSync
 from runners.compilers import find_assembler
 from runners.cuda.compilation import PtxasCompiler
@@ -41,7 +41,7 @@ from strategies.features import Focus, Has, features_of
 from strategies.programs import programs, undefined_programs
 from strategies.programs.builder import Builder, Dice, everything
 from strategies.programs.drawing import _program
-from strategies.programs.repairs import BlockDraft, begins, branch
+from strategies.programs.repairs import BlockDraft, begins, branch, repaired
 from strategies.programs.undefined import GROUP_DAMAGES, damaged
 from strategies.programs.warpgroups import plain_multiplication
 from strategies.rounds import round_batches
@@ -124,6 +124,20 @@ def test_a_d_begins_where_no_turn_of_a_loop_reads_it_before(asks: str, number: i
         loop = BlockDraft(Loop(count=2, body=()), {"body": [some]})
         assert begins("c", [loop, product, store]) is said
         assert begins("c", [loop]) is said
+
+
+def test_a_barrier_stands_between_the_wait_for_a_d_and_its_store_over_a_matrix() -> None:
+    """The store is in a branch of the second turn, the multiplication of that matrix in another."""
+    steps = plain_multiplication(FORMS[0]).steps
+    (product,) = (one for one in steps if isinstance(one, AsyncProduct))
+    other = replace(product, d="d", b_tile=replace(product.b_tile, place=Place(buffer="other")))
+    over = plain_store(registers="d", count=4, place=product.b_tile.place, lanes=THREADS)
+    some = branch(Turn(asks="more", number=1), [product], [over])
+    loop = BlockDraft(Loop(count=2, body=()), {"body": [other, some]})
+    (made,) = repaired([loop])
+    (branched,) = (one for one in made.blocks["body"] if "otherwise" in one.blocks)
+    before = branched.blocks["otherwise"][: branched.blocks["otherwise"].index(over)]
+    assert isinstance(before[-1], Barrier)
 
 
 def test_an_accumulator_goes_at_once_with_all_steps_that_touch_it() -> None:
