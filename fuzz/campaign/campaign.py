@@ -224,11 +224,10 @@ class Campaign:
 
     @property
     def _seconds_left(self) -> float:
-        """The seconds that making a finding smaller may take."""
+        """The seconds until no finding is made smaller any more."""
         if self.budget.seconds is None:
-            return SHRINK_SECONDS
-        end = self._started + self.budget.seconds + GRACE
-        return min(SHRINK_SECONDS, max(0.0, end - time.monotonic()))
+            return math.inf
+        return max(0.0, self._started + self.budget.seconds + GRACE - time.monotonic())
 
     def _reason(self) -> str:
         """Return why rounds are to end; empty while they go on."""
@@ -305,7 +304,8 @@ class Campaign:
             job = self.triage.next_job(seconds, ending=ending)
             if job is None:
                 return
-            self.pool.give(job)
+            most = None if job.seconds is None else min(job.seconds, SHRINK_SECONDS)
+            self.pool.give(replace(job, seconds=most))
 
     def _commit(self) -> None:
         for report in self._rounds.ready(self._left, self._settled):
