@@ -105,15 +105,15 @@ def _repair(items: list[Draft], flight: InFlight) -> tuple[bool, InFlight]:
                 wrong = next(begun, None)
                 if wrong is None:
                     break
-                fixes: list[Draft] = [fix := sync("fence")]
+                fix, more = sync("fence"), list[Draft]()
                 if wrong.cause is Breach.IN_FLIGHT:
                     age = _age(flight.ages, registers)
-                    fixes = [fix := sync("commit_group") if age < 0 else sync("wait_group", age)]
-                    if age >= 0 and any(written(item)):  # other warps may still multiply it
-                        fixes.append(Barrier())
+                    fix = sync("commit_group") if age < 0 else sync("wait_group", age)
+                    # Other warps may still multiply what it overwrites.
+                    more = [Barrier()] if age >= 0 and any(written(item)) else []
                 flight.synchronise(fix)
-                items[index:index] = fixes
-                changed, index = True, index + len(fixes)
+                items[index:index] = [fix, *more]
+                changed, index = True, index + 1 + len(more)
         index += 1
     return changed, flight
 
